@@ -12,6 +12,7 @@ use crate::build::registry::Registry;
 use crate::build::settings::Settings;
 use crate::connection::broadcast::Broadcast;
 use crate::extensions::Extensions;
+use crate::handlers::extract::check_state;
 use crate::serve::endpoint::Endpoint;
 
 /// A server: its description, its tools, prompts and resources, and its settings. It has no state of clients.
@@ -64,8 +65,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns the error of the closure, or [`BuildError::NotDeclared`] if something was added for which the server declared
-    /// no capability.
+    /// Returns the error of the closure, [`BuildError::NotDeclared`] if something was added for which the server declared no
+    /// capability, or [`BuildError::MissingState`] if a handler needs a state that the server lacks.
     pub fn update(&self, change: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Result<(), BuildError> {
         let alone = self.0.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let mut registry = Registry::clone(&self.registry());
@@ -74,6 +75,7 @@ impl Server {
         }
         change(&mut registry)?;
         self.check_declared(&registry)?;
+        check_state(&registry, &self.0.state)?;
         let [tools, prompts, resources, templates] = registry.changes().map(|changed| *changed);
         let mut registry = Arc::new(registry);
         std::mem::swap(&mut *self.0.registry.write().unwrap_or_else(PoisonError::into_inner), &mut registry);
@@ -132,6 +134,10 @@ impl Server {
     #[must_use]
     pub fn state<T: std::any::Any + Send + Sync>(&self) -> Option<&T> {
         self.0.state.get()
+    }
+
+    pub(crate) fn shared_state<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.0.state.share()
     }
 
     /// Returns the parameters of a tool that clients repeat in HTTP headers, if it has any.

@@ -19,6 +19,7 @@ use crate::extensions::Extensions;
 use crate::handlers::error::HandlerError;
 use crate::handlers::error_text::ErrorText;
 use crate::handlers::extension_method;
+use crate::handlers::extract::check_state;
 use crate::handlers::notification::{Notification, NotificationHandler};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::Resource;
@@ -346,7 +347,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a value of the application, which handlers get by its type with [`RequestContext::state`].
+    /// Adds a value of the application, which handlers get by its type: with [`RequestContext::state`], or as a parameter
+    /// [`State`](crate::extract::State) of their function.
     pub fn state<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
         self.state.insert(value);
         self
@@ -374,7 +376,7 @@ impl ServerBuilder {
     /// # Errors
     ///
     /// Returns the first error of what was added or set: duplicate or invalid names, schemas, URIs and templates, a missing
-    /// name or version, or no revision.
+    /// name or version, no revision, or a state that a handler needs and that was not added.
     pub fn build(self) -> Result<Server, BuildError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -385,6 +387,7 @@ impl ServerBuilder {
         if self.config.revisions.is_empty() {
             return Err(BuildError::NoRevisions);
         }
+        check_state(&self.registry, &self.state)?;
         let config = {
             let mut config = ServerConfig::new(self.info, capabilities(&self.registry, &self.declared));
             let given = self.config;

@@ -4,6 +4,7 @@ use mcp_types::{CacheScope, ErrorObject, InputRequiredResult, ReadResourceResult
 
 use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::handlers::error_text;
+use crate::handlers::extract::Refusal;
 use crate::handlers::tool_result::Outcome;
 use crate::serve::context::RequestContext;
 use crate::serve::response::Response;
@@ -151,6 +152,21 @@ pub(super) fn read_response<R: IntoContents>(
     let mut result = read.ok_or_else(|| ErrorObject::resource_not_found(ctx.revision(), uri))?;
     defaults.complete(&mut result);
     Ok(Response::of(result, Response::Contents))
+}
+
+/// The response of a function that may not have been called.
+pub(super) fn read_or_refuse<R: IntoContents>(
+    ctx: &RequestContext,
+    uri: &str,
+    defaults: &ContentsDefaults,
+    called: Result<R, Refusal>,
+) -> Result<Response, ErrorObject> {
+    match called {
+        Ok(read) => read_response(ctx, uri, defaults, read),
+        Err(Refusal::Failed(error)) => Err(error_text::of_handler(ctx, &error)),
+        // The variables of a template do not fit.
+        Err(Refusal::Arguments(_)) => Err(ErrorObject::resource_not_found(ctx.revision(), uri)),
+    }
 }
 
 /// The setters that resources and resource templates share.

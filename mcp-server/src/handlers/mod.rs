@@ -6,6 +6,7 @@ pub(crate) mod definition;
 pub(crate) mod error;
 pub(crate) mod error_text;
 pub(crate) mod extension_method;
+pub mod extract;
 pub(crate) mod notification;
 pub(crate) mod prompt;
 pub(crate) mod resource;

@@ -3,7 +3,9 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use mcp_types::{ErrorObject, GetPromptResult, InputRequiredResult, OrderedMap, PromptArgument, PromptMessage};
+use mcp_types::{
+    ErrorObject, GetPromptResult, InputRequiredResult, OrderedMap, PromptArgument, PromptMessage, RawObject,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -12,7 +14,8 @@ use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::handlers::error_text;
-use crate::handlers::schema;
+use crate::handlers::extract::{HandlerFunction, PromptArguments, Refusal, Requirements, Signature};
+use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::text_values;
 use crate::handlers::tool_result::Outcome;
 use crate::serve::context::RequestContext;
@@ -27,6 +30,7 @@ pub struct Prompt {
     pub(crate) handler: Handler,
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
+    pub(crate) requirements: Requirements,
 }
 
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> ResponseFuture + Send + Sync>;
@@ -140,33 +144,78 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoPromptResult + 'static,
 {
-    let mut definition = mcp_types::Prompt::new(name);
-    let arguments = arguments_of::<A>();
-    let fault = arguments.as_ref().err().cloned();
-    let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
-    definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
     let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> ResponseFuture {
         match text_values::decode(arguments.iter().map(|(name, value)| (name, value.as_str()))) {
             Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
             // PR-5
-            Err(fault) => Box::pin(ready(Err(ErrorObject::invalid_params(format!("invalid arguments: {fault}"))))),
+            Err(fault) => Box::pin(ready(Err(invalid_arguments(&fault)))),
         }
     });
-    Prompt { definition, handler, completers: Completers::default(), fault }
+    Prompt::typed::<R>(name, schema::of_arguments::<A>(), handler)
+}
+
+/// Creates a prompt from an async function whose parameters are, in any order and number up to eight, a struct of arguments
+/// and values that are taken from the request; see [`tool_fn`](crate::tool_fn).
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::extract::State;
+/// use mcp_server::prompt_fn;
+///
+/// struct Style(String);
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Review { language: String }
+///
+/// async fn review(Review { language }: Review, State(style): State<Style>) -> String {
+///     format!("Review this {language} code by {}.", style.0)
+/// }
+///
+/// let review = prompt_fn("review", review).description("Asks for a code review");
+/// ```
+pub fn prompt_fn<Via, F>(name: impl Into<String>, function: F) -> Prompt
+where
+    F: HandlerFunction<PromptArguments, Via>,
+    F::Output: IntoPromptResult + 'static,
+{
+    let mut signature = Signature::of::<PromptArguments, Via, F>();
+    let function = Arc::new(function);
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> ResponseFuture {
+        let made = F::call(Arc::clone(&function), ctx.clone(), arguments.clone());
+        Box::pin(async move {
+            match made.await {
+                Ok(value) => respond(&ctx, value),
+                Err(Refusal::Arguments(fault)) => Err(invalid_arguments(&fault)),
+                Err(Refusal::Failed(error)) => Err(error_text::of_handler(&ctx, &error)),
+            }
+        })
+    });
+    let mut prompt = Prompt::typed::<F::Output>(name, signature.schema(), handler);
+    prompt.fault = prompt.fault.or(signature.fault);
+    prompt.requirements = signature.requirements;
+    prompt
+}
+
+fn invalid_arguments(fault: &dyn std::fmt::Display) -> ErrorObject {
+    ErrorObject::invalid_params(format!("invalid arguments: {fault}"))
 }
 
 fn finished<R: IntoPromptResult>(
     made: impl Future<Output = R> + Send + 'static,
     ctx: RequestContext,
 ) -> ResponseFuture {
-    Box::pin(async move {
-        let outcome = made.await.into_prompt_result().map_err(|error| error_text::of_handler(&ctx, &error))?;
-        Ok(Response::of(outcome, Response::Prompt))
-    })
+    Box::pin(async move { respond(&ctx, made.await) })
+}
+
+/// Converts what a handler returned into the response.
+fn respond<R: IntoPromptResult>(ctx: &RequestContext, returned: R) -> Result<Response, ErrorObject> {
+    let outcome = returned.into_prompt_result().map_err(|error| error_text::of_handler(ctx, &error))?;
+    Ok(Response::of(outcome, Response::Prompt))
 }
 
 /// The arguments of a prompt: the members of a struct in its order, in which user interfaces show them.
-fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument>, String> {
+fn arguments_of(schema: &RawObject) -> Result<Vec<PromptArgument>, String> {
     #[derive(Deserialize)]
     struct Shape {
         #[serde(default)]
@@ -181,7 +230,6 @@ fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument
         title: Option<String>,
         description: Option<String>,
     }
-    let schema = schema::of_arguments::<A>().map_err(|error| error.to_string())?;
     let shape: Shape = schema.decode().map_err(|error| error.to_string())?;
     if shape.kind.as_deref() != Some("object") {
         return Err("the arguments of a prompt must be a struct; use `NoArguments` for none".to_owned());
@@ -197,6 +245,25 @@ fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument
 }
 
 impl Prompt {
+    /// A prompt whose arguments follow from a type.
+    fn typed<R: IntoPromptResult>(
+        name: impl Into<String>,
+        schema: Result<ArgumentsSchema, serde_json::Error>,
+        handler: Handler,
+    ) -> Self {
+        let mut definition = mcp_types::Prompt::new(name);
+        let schema = schema.map_err(|error| error.to_string());
+        let arguments = schema.and_then(|ArgumentsSchema { schema, description }| {
+            definition.description = description;
+            arguments_of(&schema)
+        });
+        let fault = arguments.as_ref().err().cloned();
+        let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
+        definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
+        let (completers, requirements) = (Completers::default(), Requirements::default());
+        Self { definition, handler, completers, fault, requirements }
+    }
+
     /// Adds a completer, which suggests values for an argument.
     pub fn complete(mut self, argument: &str, completer: impl Completer) -> Self {
         if !self.definition.arguments.iter().flatten().any(|known| known.name == argument) {

@@ -3,8 +3,9 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use crate::handlers::contents::{ContentsDefaults, IntoContents, read_response, readable};
+use crate::handlers::contents::{ContentsDefaults, IntoContents, read_or_refuse, read_response, readable};
 use crate::handlers::definition::definition_setters;
+use crate::handlers::extract::{HandlerFunction, Requirements, ResourceRead, Signature};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 
@@ -13,11 +14,14 @@ use crate::serve::endpoint::ResponseFuture;
 #[must_use = "a resource that is not added to a server does nothing"]
 pub struct Resource {
     pub(crate) definition: mcp_types::Resource,
-    pub(crate) handler: Arc<dyn Fn(RequestContext, ContentsDefaults) -> ResponseFuture + Send + Sync>,
+    handler: Handler,
     pub(crate) defaults: ContentsDefaults,
     /// Why the resource cannot be registered, for the builder to report.
     pub(crate) fault: Option<String>,
+    pub(crate) requirements: Requirements,
 }
+
+type Handler = Arc<dyn Fn(RequestContext, ContentsDefaults) -> ResponseFuture + Send + Sync>;
 
 /// Creates a resource from an async function that reads it.
 ///
@@ -41,12 +45,39 @@ where
         let (reading, uri) = (read(ctx.clone()), Arc::clone(&address));
         Box::pin(async move { read_response(&ctx, &uri, &defaults, reading.await) })
     });
-    Resource {
-        definition: mcp_types::Resource::new(name, uri),
-        handler,
-        defaults: ContentsDefaults::default(),
-        fault: R::registration_fault().map(str::to_owned),
-    }
+    Resource::new::<R>(uri, name, handler)
+}
+
+/// Creates a resource from an async function whose parameters are, in any number up to eight, values that are taken from the
+/// request; see [`tool_fn`](crate::tool_fn).
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::extract::State;
+/// use mcp_server::resource_fn;
+///
+/// struct Motto(String);
+///
+/// let motto = resource_fn("house://motto", "motto", async |State(motto): State<Motto>| motto.0.clone());
+/// ```
+pub fn resource_fn<Via, F>(uri: impl Into<String>, name: impl Into<String>, function: F) -> Resource
+where
+    F: HandlerFunction<ResourceRead, Via>,
+    F::Output: IntoContents + 'static,
+{
+    let signature = Signature::of::<ResourceRead, Via, F>();
+    let uri = uri.into();
+    let address: Arc<str> = uri.as_str().into();
+    let function = Arc::new(function);
+    let handler = Arc::new(move |ctx: RequestContext, defaults: ContentsDefaults| -> ResponseFuture {
+        let (reading, uri) = (F::call(Arc::clone(&function), ctx.clone(), ()), Arc::clone(&address));
+        Box::pin(async move { read_or_refuse(&ctx, &uri, &defaults, reading.await) })
+    });
+    let mut resource = Resource::new::<F::Output>(uri, name, handler);
+    resource.fault = resource.fault.or(signature.fault);
+    resource.requirements = signature.requirements;
+    resource
 }
 
 /// Creates a resource from a constant text.
@@ -62,6 +93,16 @@ pub fn blob_resource(uri: impl Into<String>, name: impl Into<String>, bytes: imp
 }
 
 impl Resource {
+    fn new<R: IntoContents>(uri: String, name: impl Into<String>, handler: Handler) -> Self {
+        Self {
+            definition: mcp_types::Resource::new(name, uri),
+            handler,
+            defaults: ContentsDefaults::default(),
+            fault: R::registration_fault().map(str::to_owned),
+            requirements: Requirements::default(),
+        }
+    }
+
     pub(crate) fn read(&self, ctx: RequestContext) -> ResponseFuture {
         (self.handler)(ctx, self.defaults.clone())
     }

@@ -24,9 +24,18 @@ pub(crate) fn of<T: JsonSchema>() -> Result<RawObject, serde_json::Error> {
     RawObject::new(&schema)
 }
 
-/// The schema of arguments, with the members in the order of the struct: models and people fill them in by that.
-pub(crate) fn of_arguments<A: JsonSchema + DeserializeOwned>() -> Result<RawObject, serde_json::Error> {
+/// The schema of arguments.
+#[derive(Debug, Default)]
+pub(crate) struct ArgumentsSchema {
+    /// The members are in the order of the struct: models and people fill them in by that.
+    pub(crate) schema: RawObject,
+    /// The doc comment of the struct, which is not part of the schema: it describes the tool or prompt.
+    pub(crate) description: Option<String>,
+}
+
+pub(crate) fn of_arguments<A: JsonSchema + DeserializeOwned>() -> Result<ArgumentsSchema, serde_json::Error> {
     let mut schema: OrderedMap<RawJson> = of::<A>()?.decode()?;
+    let description = schema.remove("description").map(|text| text.decode()).transpose()?;
     if let Some(properties) = schema.get_mut("properties") {
         let named: OrderedMap<RawJson> = properties.decode()?;
         let mut ordered: Vec<(&str, &RawJson)> = named.iter().collect();
@@ -34,7 +43,7 @@ pub(crate) fn of_arguments<A: JsonSchema + DeserializeOwned>() -> Result<RawObje
         ordered.sort_by_key(|(name, _)| names.iter().position(|known| known == name).unwrap_or(usize::MAX));
         *properties = RawJson::new(&ordered.into_iter().collect::<OrderedMap<&RawJson>>())?;
     }
-    RawObject::new(&schema)
+    Ok(ArgumentsSchema { schema: RawObject::new(&schema)?, description })
 }
 
 /// Formats such as `int64` are not of JSON Schema, and clients warn about them.
@@ -76,10 +85,10 @@ mod tests {
             from: String,
             to: String,
         }
-        let schema = of_arguments::<Convert>().unwrap();
+        let schema = of_arguments::<Convert>().unwrap().schema;
         let position = |name: &str| schema.as_str().find(&format!("\"{name}\":{{")).unwrap();
         assert!(position("value") < position("from") && position("from") < position("to"), "{schema:?}");
-        let none = of_arguments::<NoArguments>().unwrap();
+        let none = of_arguments::<NoArguments>().unwrap().schema;
         assert_eq!(none.as_str(), of::<NoArguments>().unwrap().as_str());
     }
 

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use crate::handlers::completion::{Completer, Completers};
-use crate::handlers::contents::{ContentsDefaults, IntoContents, read_response, readable};
+use crate::handlers::contents::{ContentsDefaults, IntoContents, read_or_refuse, read_response, readable};
 use crate::handlers::definition::definition_setters;
+use crate::handlers::extract::{HandlerFunction, Requirements, Signature, TemplateVariables};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::uri_template::{UriTemplate, UriVariables};
@@ -27,6 +28,7 @@ pub struct Template {
     defaults: ContentsDefaults,
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
+    pub(crate) requirements: Requirements,
 }
 
 /// Creates a resource template from an async function that reads all resources whose URIs match a URI template (RFC 6570).
@@ -50,27 +52,68 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoContents + 'static,
 {
-    let uri_template = uri_template.into();
-    let parsed = UriTemplate::parse(&uri_template);
-    let fault = parsed.as_ref().err().map(ToString::to_string);
-    let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
     let handler =
         Arc::new(move |ctx: RequestContext, address: RequestedUri<'_>, defaults: ContentsDefaults| -> ResponseFuture {
             let uri = address.uri.to_owned();
             let reading = read(ctx.clone(), address.variables);
             Box::pin(async move { read_response(&ctx, &uri, &defaults, reading.await) })
         });
-    Template {
-        definition: mcp_types::ResourceTemplate::new(name, uri_template),
-        template: parsed.ok(),
-        handler,
-        defaults: ContentsDefaults::default(),
-        completers: Completers::default(),
-        fault,
-    }
+    Template::new::<R>(uri_template.into(), name, handler)
+}
+
+/// Creates a resource template from an async function whose parameters are, in any order and number up to eight, a struct with
+/// the variables of the URI and values that are taken from the request; see [`tool_fn`](crate::tool_fn).
+///
+/// The values of the variables are text, from which the numbers, booleans and enums of the struct are parsed; an `Option` is
+/// for an optional parameter. A value that does not fit means that there is no such resource: the client gets that error, and
+/// the function is not called. [`UriVariables`] as a parameter has the variables as they are.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::template_fn;
+///
+/// #[derive(serde::Deserialize)]
+/// struct Day { year: u16, day: u16 }
+///
+/// let log = template_fn("logs://{year}/{day}", "log", async |Day { year, day }: Day| {
+///     (1..=366).contains(&day).then(|| format!("nothing happened on day {day} of {year}"))
+/// });
+/// ```
+pub fn template_fn<Via, F>(uri_template: impl Into<String>, name: impl Into<String>, function: F) -> Template
+where
+    F: HandlerFunction<TemplateVariables, Via>,
+    F::Output: IntoContents + 'static,
+{
+    let signature = Signature::of::<TemplateVariables, Via, F>();
+    let function = Arc::new(function);
+    let handler =
+        Arc::new(move |ctx: RequestContext, address: RequestedUri<'_>, defaults: ContentsDefaults| -> ResponseFuture {
+            let uri = address.uri.to_owned();
+            let reading = F::call(Arc::clone(&function), ctx.clone(), address.variables);
+            Box::pin(async move { read_or_refuse(&ctx, &uri, &defaults, reading.await) })
+        });
+    let mut template = Template::new::<F::Output>(uri_template.into(), name, handler);
+    template.fault = template.fault.or(signature.fault);
+    template.requirements = signature.requirements;
+    template
 }
 
 impl Template {
+    fn new<R: IntoContents>(uri_template: String, name: impl Into<String>, handler: TemplateHandler) -> Self {
+        let parsed = UriTemplate::parse(&uri_template);
+        let fault = parsed.as_ref().err().map(ToString::to_string);
+        Self {
+            definition: mcp_types::ResourceTemplate::new(name, uri_template),
+            template: parsed.ok(),
+            handler,
+            defaults: ContentsDefaults::default(),
+            completers: Completers::default(),
+            fault: fault.or_else(|| R::registration_fault().map(str::to_owned)),
+            requirements: Requirements::default(),
+        }
+    }
+
     pub(crate) fn read(&self, ctx: RequestContext, address: RequestedUri<'_>) -> ResponseFuture {
         (self.handler)(ctx, address, self.defaults.clone())
     }

@@ -10,7 +10,8 @@ use serde::de::DeserializeOwned;
 
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error_text;
-use crate::handlers::schema;
+use crate::handlers::extract::{HandlerFunction, Refusal, Requirements, Signature, ToolArguments};
+use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::tool_result::IntoToolResult;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
@@ -26,6 +27,7 @@ pub struct Tool {
     pub(crate) fault: Option<String>,
     /// Whether arguments and results have to be validated against their schemas.
     pub(crate) is_raw: bool,
+    pub(crate) requirements: Requirements,
 }
 
 /// Parses the arguments of the request itself, so that they are parsed once, into the type of the tool.
@@ -92,11 +94,6 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoToolResult + 'static,
 {
-    let input = schema::of_arguments::<A>();
-    let fault = input.as_ref().err().map(ToString::to_string);
-    let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
-    let mut definition = mcp_types::Tool::new(name).input_schema(input.unwrap_or_default());
-    definition.output_schema = R::output_schema();
     let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
         let arguments = arguments_of(ctx.params());
         match serde_json::from_str(arguments) {
@@ -104,7 +101,61 @@ where
             Err(fault) => Box::pin(ready(errors.respond(describe_invalid_member::<A>(arguments, &fault)))),
         }
     });
-    Tool { definition, handler, fault, is_raw: false }
+    Tool::typed::<R>(name, schema::of_arguments::<A>(), handler)
+}
+
+/// Creates a tool from an async function whose parameters are, in any order and number up to eight, a struct of arguments and
+/// values that are taken from the request: [`RequestContext`], [`State`](crate::extract::State),
+/// [`Principal`](crate::Principal), [`Extension`](crate::extract::Extension), and any type that implements
+/// [`FromContext`](crate::extract::FromContext).
+///
+/// At most one parameter is a struct of arguments; without one, the tool takes none. A state that the function takes and that
+/// the server lacks is an error of [`ServerBuilder::build`](crate::ServerBuilder::build). If a value cannot be taken from the
+/// request, the handler is not called; see [`FromContext`](crate::extract::FromContext).
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::extract::State;
+/// use mcp_server::{Principal, Server, tool_fn};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// struct Greetings { formal: String }
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Greet { name: String }
+///
+/// async fn greet(State(greetings): State<Greetings>, user: Option<Principal>, Greet { name }: Greet) -> String {
+///     let from = user.map_or("a stranger".to_owned(), |user| user.subject.to_string());
+///     format!("{}, {name}, from {from}", greetings.formal)
+/// }
+///
+/// let greetings = Greetings { formal: "Good day".to_owned() };
+/// let server = Server::builder("greeter", "1.0").state(greetings).tool(tool_fn("greet", greet)).build()?;
+/// # Ok::<(), mcp_server::BuildError>(())
+/// ```
+pub fn tool_fn<Via, F>(name: impl Into<String>, function: F) -> Tool
+where
+    F: HandlerFunction<ToolArguments, Via>,
+    F::Output: IntoToolResult + 'static,
+{
+    let mut signature = Signature::of::<ToolArguments, Via, F>();
+    let function = Arc::new(function);
+    let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
+        let call = F::call(Arc::clone(&function), ctx.clone(), ());
+        Box::pin(async move {
+            match call.await {
+                Ok(value) => respond(&ctx, value),
+                Err(Refusal::Arguments(fault)) => errors.respond(fault),
+                Err(Refusal::Failed(error)) => error_text::of_tool(&ctx, &error),
+            }
+        })
+    });
+    let mut tool = Tool::typed::<F::Output>(name, signature.schema(), handler);
+    tool.fault = tool.fault.or(signature.fault);
+    tool.requirements = signature.requirements;
+    tool
 }
 
 /// Creates a tool with a given schema, whose function gets the arguments as raw JSON.
@@ -125,25 +176,43 @@ where
         }
     });
     let fault = R::registration_fault().map(str::to_owned);
-    Tool { definition, handler, fault, is_raw: true }
+    Tool { definition, handler, fault, is_raw: true, requirements: Requirements::default() }
 }
 
 fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static, ctx: RequestContext) -> ResponseFuture {
-    Box::pin(async move {
-        match call.await.into_tool_result() {
-            Ok(outcome) => Ok(Response::of(outcome, Response::ToolCall)),
-            Err(error) => error_text::of_tool(&ctx, &error),
-        }
-    })
+    Box::pin(async move { respond(&ctx, call.await) })
+}
+
+/// Converts what a handler returned into the response.
+fn respond<R: IntoToolResult>(ctx: &RequestContext, returned: R) -> Result<Response, ErrorObject> {
+    match returned.into_tool_result() {
+        Ok(outcome) => Ok(Response::of(outcome, Response::ToolCall)),
+        Err(error) => error_text::of_tool(ctx, &error),
+    }
 }
 
 /// Names the member that is invalid, by parsing the arguments a second time.
-fn describe_invalid_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) -> String {
+pub(crate) fn describe_invalid_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) -> String {
     let named = PayloadBuf::parse(arguments, &Limits::default()).and_then(|payload| payload.decode::<A>().map(drop));
     named.err().map_or_else(|| fault.to_string(), |named| named.to_string())
 }
 
 impl Tool {
+    /// A tool whose schemas follow from types.
+    fn typed<R: IntoToolResult>(
+        name: impl Into<String>,
+        input: Result<ArgumentsSchema, serde_json::Error>,
+        handler: Handler,
+    ) -> Self {
+        let fault = input.as_ref().err().map(ToString::to_string);
+        let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
+        let ArgumentsSchema { schema, description } = input.unwrap_or_default();
+        let mut definition = mcp_types::Tool::new(name).input_schema(schema);
+        definition.description = description;
+        definition.output_schema = R::output_schema();
+        Self { definition, handler, fault, is_raw: false, requirements: Requirements::default() }
+    }
+
     /// Sets hints about the tool's behaviour.
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.definition.annotations = Some(annotations);

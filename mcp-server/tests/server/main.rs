@@ -5,6 +5,7 @@ mod building;
 mod changes;
 mod driving;
 mod errors;
+mod extractors;
 mod failures;
 #[cfg(feature = "tower")]
 mod layers;
