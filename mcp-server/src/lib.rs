@@ -288,6 +288,8 @@ pub use connection::port::{ConnectionPort, InboxFull};
 pub use connection::shared::RouteWaker;
 pub use connection::{Caller, Connection};
 pub use extensions::Extensions;
+#[cfg(feature = "blocking")]
+pub use handlers::blocking::blocking_tool;
 pub use handlers::completion::{Completer, CompletionInput};
 pub use handlers::contents::IntoContents;
 pub use handlers::error::HandlerError;

@@ -62,6 +62,15 @@ impl HandlerError {
         self.chain().find_map(|error| error.downcast_ref())
     }
 
+    /// The error of a server that lacks something. What it is stays between the server and its developer.
+    pub(crate) fn not_set_up(hint: impl Into<DeveloperHint>) -> Self {
+        #[derive(Debug, thiserror::Error)]
+        #[error("the server is not set up for this request")]
+        struct NotSetUp(#[source] DeveloperHint);
+
+        NotSetUp(hint.into()).into()
+    }
+
     fn outermost(&self) -> &(dyn Error + 'static) {
         #[cfg(feature = "anyhow")]
         if let Some(AnyhowError(error)) = self.0.downcast_ref() {

@@ -1,5 +1,7 @@
 //! What a server offers, and what handlers take and return.
 
+#[cfg(feature = "blocking")]
+pub(crate) mod blocking;
 pub(crate) mod completion;
 pub(crate) mod contents;
 pub(crate) mod definition;

@@ -184,7 +184,7 @@ fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static, c
 }
 
 /// Converts what a handler returned into the response.
-fn respond<R: IntoToolResult>(ctx: &RequestContext, returned: R) -> Result<Response, ErrorObject> {
+pub(super) fn respond<R: IntoToolResult>(ctx: &RequestContext, returned: R) -> Result<Response, ErrorObject> {
     match returned.into_tool_result() {
         Ok(outcome) => Ok(Response::of(outcome, Response::ToolCall)),
         Err(error) => error_text::of_tool(ctx, &error),
@@ -199,7 +199,7 @@ pub(crate) fn describe_invalid_member<A: DeserializeOwned>(arguments: &str, faul
 
 impl Tool {
     /// A tool whose schemas follow from types.
-    fn typed<R: IntoToolResult>(
+    pub(super) fn typed<R: IntoToolResult>(
         name: impl Into<String>,
         input: Result<ArgumentsSchema, serde_json::Error>,
         handler: Handler,

@@ -1,6 +1,8 @@
 //! A server without I/O: what clients of every revision see of it.
 
 mod asking;
+#[cfg(feature = "blocking")]
+mod blocking;
 mod building;
 mod changes;
 mod driving;

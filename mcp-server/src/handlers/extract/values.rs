@@ -8,7 +8,6 @@ use std::sync::Arc;
 use mcp_kernel::server::Principal;
 use mcp_types::ErrorObject;
 
-use crate::asking::error::DeveloperHint;
 use crate::connection::handle::ConnectionHandle;
 use crate::handlers::error::HandlerError;
 use crate::handlers::extract::Requirements;
@@ -103,7 +102,10 @@ impl<T: Any + Send + Sync> FromContext for State<T> {
 
     fn from_context(ctx: &RequestContext) -> impl Future<Output = Result<Self, HandlerError>> + Send {
         ready(ctx.server().shared_state().map(Self).ok_or_else(|| {
-            missing(format!("there is no state `{}`: add it with `ServerBuilder::state`", type_name::<T>()))
+            HandlerError::not_set_up(format!(
+                "there is no state `{}`: add it with `ServerBuilder::state`",
+                type_name::<T>()
+            ))
         }))
     }
 }
@@ -121,7 +123,9 @@ impl<T: Any + Send + Sync> FromContext for Extension<T> {
     fn from_context(ctx: &RequestContext) -> impl Future<Output = Result<Self, HandlerError>> + Send {
         ready(ctx.extension().map(Self).ok_or_else(|| {
             let name = type_name::<T>();
-            missing(format!("no layer attached a `{name}`: call `ctx.insert_extension`, or take an `Option`"))
+            HandlerError::not_set_up(format!(
+                "no layer attached a `{name}`: call `ctx.insert_extension`, or take an `Option`"
+            ))
         }))
     }
 }
@@ -181,13 +185,4 @@ impl FromContext for ProgressReporter {
     fn from_context(ctx: &RequestContext) -> impl Future<Output = Result<Self, HandlerError>> + Send {
         ready(Ok(Self(ctx.clone())))
     }
-}
-
-/// The error of a value that the server should have had.
-#[derive(Debug, thiserror::Error)]
-#[error("the server is not set up for this request")]
-struct NotSetUp(#[source] DeveloperHint);
-
-fn missing(hint: String) -> HandlerError {
-    NotSetUp(hint.into()).into()
 }
