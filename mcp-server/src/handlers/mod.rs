@@ -3,6 +3,8 @@
 #[cfg(feature = "blocking")]
 pub(crate) mod blocking;
 pub(crate) mod completion;
+#[cfg(feature = "validate")]
+pub(crate) mod constraints;
 pub(crate) mod contents;
 pub(crate) mod definition;
 pub(crate) mod error;

@@ -253,7 +253,7 @@ impl Prompt {
     ) -> Self {
         let mut definition = mcp_types::Prompt::new(name);
         let schema = schema.map_err(|error| error.to_string());
-        let arguments = schema.and_then(|ArgumentsSchema { schema, description }| {
+        let arguments = schema.and_then(|ArgumentsSchema { schema, description, .. }| {
             definition.description = description;
             arguments_of(&schema)
         });

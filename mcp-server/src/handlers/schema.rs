@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use mcp_types::{OrderedMap, RawJson, RawObject};
 use schemars::generate::SchemaSettings;
-use schemars::transform::RecursiveTransform;
+use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 
@@ -13,15 +13,21 @@ use crate::asking::form;
 /// The schema of a type, in the default dialect of the protocol.
 // J-1
 pub(crate) fn of<T: JsonSchema>() -> Result<RawObject, serde_json::Error> {
+    let mut schema = generate::<T>();
+    RecursiveTransform(remove_rust_formats).transform(&mut schema);
+    RawObject::new(&schema)
+}
+
+/// The schema of a type, with the formats that `schemars` has for Rust's numbers.
+fn generate<T: JsonSchema>() -> Schema {
     let mut settings = SchemaSettings::draft2020_12();
     // No `$schema` means this dialect.
     settings.meta_schema = None;
     settings.inline_subschemas = false;
-    settings.transforms.push(Box::new(RecursiveTransform(remove_rust_formats)));
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     // The name of a Rust type says nothing to a model.
     schema.remove("title");
-    RawObject::new(&schema)
+    schema
 }
 
 /// The schema of arguments.
@@ -31,10 +37,17 @@ pub(crate) struct ArgumentsSchema {
     pub(crate) schema: RawObject,
     /// The doc comment of the struct, which is not part of the schema: it describes the tool or prompt.
     pub(crate) description: Option<String>,
+    /// Whether the schema has constraints that deserialising does not check.
+    #[cfg(feature = "validate")]
+    pub(crate) has_constraints: bool,
 }
 
 pub(crate) fn of_arguments<A: JsonSchema + DeserializeOwned>() -> Result<ArgumentsSchema, serde_json::Error> {
-    let mut schema: OrderedMap<RawJson> = of::<A>()?.decode()?;
+    let mut generated = generate::<A>();
+    #[cfg(feature = "validate")]
+    let has_constraints = super::constraints::are_in(generated.as_value());
+    RecursiveTransform(remove_rust_formats).transform(&mut generated);
+    let mut schema: OrderedMap<RawJson> = RawObject::new(&generated)?.decode()?;
     let description = schema.remove("description").map(|text| text.decode()).transpose()?;
     if let Some(properties) = schema.get_mut("properties") {
         let named: OrderedMap<RawJson> = properties.decode()?;
@@ -43,7 +56,12 @@ pub(crate) fn of_arguments<A: JsonSchema + DeserializeOwned>() -> Result<Argumen
         ordered.sort_by_key(|(name, _)| names.iter().position(|known| known == name).unwrap_or(usize::MAX));
         *properties = RawJson::new(&ordered.into_iter().collect::<OrderedMap<&RawJson>>())?;
     }
-    Ok(ArgumentsSchema { schema: RawObject::new(&schema)?, description })
+    Ok(ArgumentsSchema {
+        schema: RawObject::new(&schema)?,
+        description,
+        #[cfg(feature = "validate")]
+        has_constraints,
+    })
 }
 
 /// Formats such as `int64` are not of JSON Schema, and clients warn about them.

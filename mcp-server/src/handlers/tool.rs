@@ -13,6 +13,8 @@ use crate::handlers::error_text;
 use crate::handlers::extract::{HandlerFunction, Refusal, Requirements, Signature, ToolArguments};
 use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::tool_result::IntoToolResult;
+#[cfg(feature = "validate")]
+use crate::handlers::validate::ArgumentChecks;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
@@ -25,8 +27,11 @@ pub struct Tool {
     pub(crate) handler: Handler,
     /// Why the tool cannot be registered, for the builder to report.
     pub(crate) fault: Option<String>,
-    /// Whether arguments and results have to be validated against their schemas.
-    pub(crate) is_raw: bool,
+    #[cfg(feature = "validate")]
+    pub(crate) argument_checks: ArgumentChecks,
+    /// Whether results have to be validated against their schema.
+    #[cfg(feature = "validate")]
+    pub(crate) checks_output: bool,
     pub(crate) requirements: Requirements,
 }
 
@@ -86,7 +91,8 @@ impl ArgumentErrors {
 /// ```
 ///
 /// Arguments are validated by deserialising them into their type. Further constraints of the schema, such as
-/// `#[schemars(range(max = 8))]`, are hints for the model; the handler has to check them.
+/// `#[schemars(range(max = 8))]`, `length` or `regex`, are enforced with the feature `validate`: arguments of a tool that has
+/// any must fit the whole schema. Without the feature they are hints for the model.
 pub fn tool<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Tool
 where
     A: DeserializeOwned + JsonSchema + 'static,
@@ -176,7 +182,16 @@ where
         }
     });
     let fault = R::registration_fault().map(str::to_owned);
-    Tool { definition, handler, fault, is_raw: true, requirements: Requirements::default() }
+    Tool {
+        definition,
+        handler,
+        fault,
+        #[cfg(feature = "validate")]
+        argument_checks: ArgumentChecks::BySchema,
+        #[cfg(feature = "validate")]
+        checks_output: true,
+        requirements: Requirements::default(),
+    }
 }
 
 fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static, ctx: RequestContext) -> ResponseFuture {
@@ -206,11 +221,20 @@ impl Tool {
     ) -> Self {
         let fault = input.as_ref().err().map(ToString::to_string);
         let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
-        let ArgumentsSchema { schema, description } = input.unwrap_or_default();
-        let mut definition = mcp_types::Tool::new(name).input_schema(schema);
-        definition.description = description;
+        let input = input.unwrap_or_default();
+        let mut definition = mcp_types::Tool::new(name).input_schema(input.schema);
+        definition.description = input.description;
         definition.output_schema = R::output_schema();
-        Self { definition, handler, fault, is_raw: false, requirements: Requirements::default() }
+        Self {
+            definition,
+            handler,
+            fault,
+            #[cfg(feature = "validate")]
+            argument_checks: if input.has_constraints { ArgumentChecks::Constraints } else { ArgumentChecks::ByType },
+            #[cfg(feature = "validate")]
+            checks_output: false,
+            requirements: Requirements::default(),
+        }
     }
 
     /// Sets hints about the tool's behaviour.
@@ -222,7 +246,10 @@ impl Tool {
     /// Sets the schema of the structured content, if the return type of the handler does not have one.
     pub fn output_schema(mut self, schema: impl Into<RawObject>) -> Self {
         self.definition.output_schema = Some(schema.into());
-        self.is_raw = true;
+        #[cfg(feature = "validate")]
+        {
+            self.checks_output = true;
+        }
         self
     }
 
