@@ -290,7 +290,7 @@ pub use connection::{Caller, Connection};
 pub use extensions::Extensions;
 #[cfg(feature = "blocking")]
 pub use handlers::blocking::blocking_tool;
-pub use handlers::completion::{Completer, CompletionInput};
+pub use handlers::completion::{Completer, CompletionInput, IntoCompletion};
 pub use handlers::contents::IntoContents;
 pub use handlers::error::HandlerError;
 pub use handlers::error_text::ErrorText;

@@ -104,7 +104,7 @@ impl Server {
         if has.resources.is_none() && !(registry.resources.items.is_empty() && registry.templates.items.is_empty()) {
             return missing("resources", "offers_resources");
         }
-        if has.completions.is_none() && registry.completes() {
+        if has.completions.is_none() && registry.needs_completions() {
             return missing("completions", "offers_completions");
         }
         Ok(())

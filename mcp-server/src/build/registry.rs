@@ -179,6 +179,13 @@ impl Registry {
             || self.templates.items.iter().any(|template| !template.completers.is_empty())
     }
 
+    /// Returns whether a prompt or template has a completer that the application added. Enums complete by themselves, and
+    /// only where the server declared completions.
+    pub(crate) fn needs_completions(&self) -> bool {
+        self.prompts.items.iter().any(|prompt| prompt.completers.are_given())
+            || self.templates.items.iter().any(|template| template.completers.are_given())
+    }
+
     /// The flags of what has changed: tools, prompts, resources, templates.
     pub(crate) fn changes(&mut self) -> [&mut bool; 4] {
         [&mut self.tools.changed, &mut self.prompts.changed, &mut self.resources.changed, &mut self.templates.changed]

@@ -67,7 +67,7 @@ mod tests {
         map: BTreeMap<String, u8>,
         choice: Choice,
         options: Option<Choice>,
-        inner: Option<Box<Plain>>,
+        inner: Option<Box<Self>>,
     }
 
     #[derive(Deserialize, JsonSchema)]

@@ -1,28 +1,35 @@
 //! The contents of resources.
 
 use mcp_types::{CacheScope, ErrorObject, InputRequiredResult, ReadResourceResult, ResourceContents};
+use serde::Serialize;
 
 use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::handlers::error_text;
 use crate::handlers::extract::Refusal;
-use crate::handlers::tool_result::Outcome;
+use crate::handlers::tool_result::{Json, Outcome};
 use crate::serve::context::RequestContext;
 use crate::serve::response::Response;
 
-/// The types that a handler of a resource can return: text, bytes ([`Vec<u8>`]), [`ResourceContents`] with URIs of their
+/// The types that a handler of a resource can return: text, bytes ([`Vec<u8>`]), [`Json`], [`ResourceContents`] with URIs of their
 /// own, or a `Result`, `Option` or [`Outcome`] of these. `None` means that there is no such resource.
 ///
 /// The error of a `Result` is any error type, as with tools ([`IntoToolResult`](crate::IntoToolResult)). It becomes an internal
 /// error unless a protocol error is found in it.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the contents of a resource",
-    note = "return text, bytes (`Vec<u8>`), `ResourceContents`, or an `Option` or `Result` of one of these",
+    note = "return text, bytes (`Vec<u8>`), `Json<T>`, `ResourceContents`, or an `Option` or `Result` of one of these",
     note = "the error of a `Result` is text, or a type that implements `std::error::Error + Send + Sync`"
 )]
 pub trait IntoContents {
     /// Returns why a handler with this result cannot be registered, if there is a reason.
     #[must_use]
     fn registration_fault() -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the MIME type of the contents, if it follows from the type.
+    #[must_use]
+    fn default_mime_type() -> Option<&'static str> {
         None
     }
 
@@ -52,6 +59,10 @@ impl IntoContents for InputRequiredResult {
 impl<T: IntoContents> IntoContents for Outcome<T> {
     fn registration_fault() -> Option<&'static str> {
         T::registration_fault()
+    }
+
+    fn default_mime_type() -> Option<&'static str> {
+        T::default_mime_type()
     }
 
     fn into_contents(self, uri: &str) -> Contents {
@@ -86,6 +97,18 @@ impl IntoContents for &'static str {
     }
 }
 
+impl<T: Serialize> IntoContents for Json<T> {
+    fn default_mime_type() -> Option<&'static str> {
+        Some("application/json")
+    }
+
+    fn into_contents(self, uri: &str) -> Contents {
+        let text = serde_json::to_string(&self.0)
+            .map_err(|error| ErrorObject::internal_error(format!("the resource is not JSON: {error}")))?;
+        text.into_contents(uri)
+    }
+}
+
 impl IntoContents for Vec<u8> {
     fn into_contents(self, uri: &str) -> Contents {
         ResourceContents::blob(uri, self).into_contents(uri)
@@ -97,6 +120,10 @@ impl<T: IntoContents> IntoContents for Option<T> {
         T::registration_fault()
     }
 
+    fn default_mime_type() -> Option<&'static str> {
+        T::default_mime_type()
+    }
+
     fn into_contents(self, uri: &str) -> Contents {
         self.map_or(Ok(None), |value| value.into_contents(uri))
     }
@@ -105,6 +132,10 @@ impl<T: IntoContents> IntoContents for Option<T> {
 impl<T: IntoContents, E: Into<BoxError> + 'static> IntoContents for Result<T, E> {
     fn registration_fault() -> Option<&'static str> {
         unsupported::<E>().or_else(T::registration_fault)
+    }
+
+    fn default_mime_type() -> Option<&'static str> {
+        T::default_mime_type()
     }
 
     fn into_contents(self, uri: &str) -> Contents {

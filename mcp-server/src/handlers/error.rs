@@ -204,7 +204,7 @@ fn boxed<E: Into<BoxError> + 'static>(error: E) -> BoxError {
 pub(crate) fn unsupported<E>() -> Option<&'static str> {
     let is_hidden = !cfg!(feature = "anyhow") && std::any::type_name::<E>() == "anyhow::Error";
     is_hidden.then_some(
-        "its handler returns `anyhow::Error`, in which protocol errors are found only with the feature `anyhow` of \
+        "a handler returns `anyhow::Error`, in which protocol errors are found only with the feature `anyhow` of \
          `mcp-server`: enable the feature, or return `HandlerError`",
     )
 }

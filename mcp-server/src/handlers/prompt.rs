@@ -120,7 +120,8 @@ impl<T: IntoPromptResult, E: Into<BoxError> + 'static> IntoPromptResult for Resu
 }
 
 /// Creates a prompt from an async function. Its arguments are the members of `A`. The protocol sends them as text; numbers,
-/// booleans and unit enums are parsed.
+/// booleans and unit enums are parsed. Clients get suggestions for enums. The doc comment of `A` describes the prompt, unless
+/// [`description`](Prompt::description) does.
 ///
 /// # Examples
 ///
@@ -253,21 +254,31 @@ impl Prompt {
     ) -> Self {
         let mut definition = mcp_types::Prompt::new(name);
         let schema = schema.map_err(|error| error.to_string());
+        let mut choices = Vec::new();
         let arguments = schema.and_then(|ArgumentsSchema { schema, description, .. }| {
             definition.description = description;
+            choices = schema::choices(&schema);
             arguments_of(&schema)
         });
         let fault = arguments.as_ref().err().cloned();
         let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
+        let mut completers = Completers::default();
+        for (argument, choices) in choices {
+            completers.insert_choices(&argument, choices);
+        }
         definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
-        let (completers, requirements) = (Completers::default(), Requirements::default());
+        let requirements = Requirements::default();
         Self { definition, handler, completers, fault, requirements }
     }
 
-    /// Adds a completer, which suggests values for an argument.
+    /// Adds a completer, which suggests values for an argument. Arguments that are enums have one already, which suggests
+    /// their variants; this one replaces it.
     pub fn complete(mut self, argument: &str, completer: impl Completer) -> Self {
         if !self.definition.arguments.iter().flatten().any(|known| known.name == argument) {
             self.fault.get_or_insert_with(|| format!("there is no argument `{argument}` to complete"));
+        }
+        if let Some(fault) = completer.registration_fault() {
+            self.fault.get_or_insert_with(|| fault.to_owned());
         }
         self.completers.insert(argument, completer);
         self

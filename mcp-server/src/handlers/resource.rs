@@ -94,12 +94,16 @@ pub fn blob_resource(uri: impl Into<String>, name: impl Into<String>, bytes: imp
 
 impl Resource {
     fn new<R: IntoContents>(uri: String, name: impl Into<String>, handler: Handler) -> Self {
-        Self {
+        let resource = Self {
             definition: mcp_types::Resource::new(name, uri),
             handler,
             defaults: ContentsDefaults::default(),
             fault: R::registration_fault().map(str::to_owned),
             requirements: Requirements::default(),
+        };
+        match R::default_mime_type() {
+            Some(mime_type) => resource.mime_type(mime_type),
+            None => resource,
         }
     }
 

@@ -7,6 +7,7 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform as _};
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::asking::form;
 
@@ -64,6 +65,56 @@ pub(crate) fn of_arguments<A: JsonSchema + DeserializeOwned>() -> Result<Argumen
     })
 }
 
+/// The members of arguments that are enums, with the names of their variants.
+pub(crate) fn choices(schema: &RawObject) -> Vec<(String, Vec<String>)> {
+    let Ok(root) = schema.decode::<Value>() else { return Vec::new() };
+    let members = root.get("properties").and_then(Value::as_object).into_iter().flatten();
+    let choices = members.filter_map(|(name, member)| {
+        let mut names = Vec::new();
+        collect_variants(member, &root, &mut Vec::new(), &mut names)?;
+        Some((name.clone(), names))
+    });
+    choices.filter(|(_, names)| !names.is_empty()).collect()
+}
+
+/// Collects the names of the variants of an enum: a list of names, or one schema for each variant with a description. Returns
+/// `None` if the schema allows anything else but `null`.
+fn collect_variants<'a>(
+    schema: &'a Value,
+    root: &'a Value,
+    open: &mut Vec<&'a str>,
+    names: &mut Vec<String>,
+) -> Option<()> {
+    if let Some(reference) = schema.get("$ref") {
+        let definition = reference.as_str()?.strip_prefix("#/$defs/")?;
+        // An enum that contains itself is not one of plain names.
+        if open.contains(&definition) {
+            return None;
+        }
+        open.push(definition);
+        collect_variants(root.get("$defs")?.get(definition)?, root, open, names)?;
+        open.pop();
+        return Some(());
+    }
+    if let Some(values) = schema.get("enum") {
+        for value in values.as_array()?.iter().filter(|value| !value.is_null()) {
+            names.push(value.as_str()?.to_owned());
+        }
+        return Some(());
+    }
+    if let Some(name) = schema.get("const") {
+        names.push(name.as_str()?.to_owned());
+        return Some(());
+    }
+    if schema.get("type").is_some_and(|kind| kind == "null") {
+        return Some(());
+    }
+    for branch in schema.get("oneOf").or_else(|| schema.get("anyOf"))?.as_array()? {
+        collect_variants(branch, root, open, names)?;
+    }
+    Some(())
+}
+
 /// Formats such as `int64` are not of JSON Schema, and clients warn about them.
 fn remove_rust_formats(schema: &mut Schema) {
     let is_foreign = schema.get("format").and_then(|format| format.as_str()).is_some_and(|format| {
@@ -111,6 +162,55 @@ mod tests {
     }
 
     #[test]
+    fn enums_have_choices() {
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[serde(rename_all = "snake_case")]
+        enum Tone {
+            Kind,
+            /// Without any mercy.
+            VeryStrict,
+        }
+        #[derive(serde::Deserialize, JsonSchema)]
+        enum Plain {
+            A,
+            B,
+        }
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its shape matters")]
+        enum Mixed {
+            A,
+            B(u8),
+        }
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[serde(untagged)]
+        #[expect(dead_code, reason = "only its shape matters")]
+        enum Tree {
+            Leaf(Plain),
+            Node(Box<Self>),
+        }
+        #[derive(serde::Deserialize, JsonSchema)]
+        #[expect(dead_code, reason = "only its shape matters")]
+        struct Arguments {
+            tree: Tree,
+            tone: Tone,
+            second: Option<Tone>,
+            plain: Plain,
+            optional: Option<Plain>,
+            mixed: Mixed,
+            text: String,
+            number: u8,
+            inner: Option<Box<Arguments>>,
+        }
+        let mut found = choices(&of_arguments::<Arguments>().unwrap().schema);
+        found.sort_unstable();
+        let found: Vec<_> = found.iter().map(|(name, choices)| (name.as_str(), choices.join(","))).collect();
+        let tones = || "kind,very_strict".to_owned();
+        let expected =
+            [("optional", "A,B".to_owned()), ("plain", "A,B".to_owned()), ("second", tones()), ("tone", tones())];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
     fn schemas_are_plain() {
         #[derive(JsonSchema)]
         #[expect(dead_code, reason = "only its shape matters")]
@@ -119,7 +219,7 @@ mod tests {
             count: u32,
             name: Option<String>,
         }
-        let schema: serde_json::Value = of::<Arguments>().unwrap().decode().unwrap();
+        let schema: Value = of::<Arguments>().unwrap().decode().unwrap();
         assert_eq!(
             schema,
             serde_json::json!({
@@ -131,7 +231,7 @@ mod tests {
                 "required": ["count"],
             })
         );
-        let none: serde_json::Value = of::<NoArguments>().unwrap().decode().unwrap();
+        let none: Value = of::<NoArguments>().unwrap().decode().unwrap();
         assert_eq!(none, serde_json::json!({ "type": "object", "additionalProperties": false }));
     }
 }

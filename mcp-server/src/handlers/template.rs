@@ -103,7 +103,7 @@ impl Template {
     fn new<R: IntoContents>(uri_template: String, name: impl Into<String>, handler: TemplateHandler) -> Self {
         let parsed = UriTemplate::parse(&uri_template);
         let fault = parsed.as_ref().err().map(ToString::to_string);
-        Self {
+        let template = Self {
             definition: mcp_types::ResourceTemplate::new(name, uri_template),
             template: parsed.ok(),
             handler,
@@ -111,6 +111,10 @@ impl Template {
             completers: Completers::default(),
             fault: fault.or_else(|| R::registration_fault().map(str::to_owned)),
             requirements: Requirements::default(),
+        };
+        match R::default_mime_type() {
+            Some(mime_type) => template.mime_type(mime_type),
+            None => template,
         }
     }
 
@@ -123,6 +127,9 @@ impl Template {
         let is_known = self.template.as_ref().is_none_or(|template| template.variables().any(|name| name == variable));
         if !is_known {
             self.fault.get_or_insert_with(|| format!("there is no variable `{variable}` to complete"));
+        }
+        if let Some(fault) = completer.registration_fault() {
+            self.fault.get_or_insert_with(|| fault.to_owned());
         }
         self.completers.insert(variable, completer);
         self

@@ -65,7 +65,9 @@ impl ArgumentErrors {
 }
 
 /// Creates a tool from an async function. Its arguments are any type with a schema, its result any type that implements
-/// [`IntoToolResult`].
+/// [`IntoToolResult`]. The doc comment of the arguments describes the tool, unless [`description`](Tool::description) does.
+///
+/// [`tool_fn`] is for functions with other parameters.
 ///
 /// # Examples
 ///

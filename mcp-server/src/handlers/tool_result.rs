@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mcp_types::{CallToolResult, ContentBlock, ErrorObject, InputRequiredResult, RawObject};
+use mcp_types::{CallToolResult, ContentBlock, ErrorObject, InputRequiredResult, RawJson, RawObject};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ impl<R> From<InputRequiredResult> for Outcome<R> {
 
 /// The types that a handler of a tool can return.
 ///
-/// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for full control, `()` for nothing, an
+/// Text, content blocks, [`Json`] for structured content, a pair of [`Json`] and content blocks for both, [`CallToolResult`] for full control, `()` for nothing, an
 /// [`Outcome`] of these for handlers that may request input, and a `Result` of any of these.
 ///
 /// The error of a `Result` is any error type: an enum of `thiserror`, `anyhow::Error` (feature `anyhow`), a boxed error,
@@ -37,7 +37,7 @@ impl<R> From<InputRequiredResult> for Outcome<R> {
 /// ([`source`](std::error::Error::source)) of another error.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
-    note = "return text, `Json<T>`, a content block, a `CallToolResult`, or a `Result` of one of these",
+    note = "return text, `Json<T>`, a content block, `(Json<T>, Vec<ContentBlock>)`, a `CallToolResult`, or a `Result` of one of these",
     note = "the error of a `Result` is text, or a type that implements `std::error::Error + Send + Sync`"
 )]
 pub trait IntoToolResult {
@@ -67,7 +67,8 @@ fn complete(result: CallToolResult) -> ToolResult {
     Ok(Outcome::Complete(result))
 }
 
-/// Structured content: the value as JSON, and as text for clients without support for structured content.
+/// A value as JSON: the structured content of a tool, with the same as text for clients without support for it, or the text of
+/// a resource, with the MIME type `application/json` unless another one is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a wrapper around one value")]
 pub struct Json<T>(pub T);
@@ -78,10 +79,26 @@ impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
     }
 
     fn into_tool_result(self) -> ToolResult {
-        CallToolResult::structured(&self.0)
-            .map(Outcome::Complete)
-            .map_err(|error| ErrorObject::internal_error(format!("the result is not JSON: {error}")).into())
+        CallToolResult::structured(&self.0).map(Outcome::Complete).map_err(not_json)
     }
+}
+
+/// Structured content with content blocks of the handler's own, instead of the value as text. Clients without support for
+/// structured content, and many models, see only the blocks.
+impl<T: Serialize + JsonSchema> IntoToolResult for (Json<T>, Vec<ContentBlock>) {
+    fn output_schema() -> Option<RawObject> {
+        schema::of::<T>().ok()
+    }
+
+    fn into_tool_result(self) -> ToolResult {
+        let (Json(value), content) = self;
+        let value = RawJson::new(&value).map_err(not_json)?;
+        complete(CallToolResult::new(content).structured_content(value))
+    }
+}
+
+fn not_json(error: serde_json::Error) -> HandlerError {
+    ErrorObject::internal_error(format!("the result is not JSON: {error}")).into()
 }
 
 impl IntoToolResult for CallToolResult {

@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::build::registry::{NamedList, Registry};
 use crate::build::settings::ListKind;
 use crate::handlers::completion::{self, CompletionInput};
+use crate::handlers::error_text;
 use crate::handlers::template::RequestedUri;
 use crate::handlers::tool::arguments_of;
 use crate::serve::context::RequestContext;
@@ -202,8 +203,11 @@ fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Re
         return Ok(Dispatched::Ready(Ok(Response::Completion(completion::result(Vec::new())))));
     };
     let arguments = context.and_then(|context| context.arguments).unwrap_or_default();
-    let suggested = completer.complete(ctx, CompletionInput { value: argument.value, arguments });
-    Ok(Dispatched::Pending(Box::pin(async move { Ok(Response::Completion(completion::result(suggested.await))) })))
+    let suggested = completer.complete(ctx.clone(), CompletionInput { value: argument.value, arguments });
+    Ok(Dispatched::Pending(Box::pin(async move {
+        let values = suggested.await.map_err(|error| error_text::of_handler(&ctx, &error))?;
+        Ok(Response::Completion(completion::result(values)))
+    })))
 }
 
 fn call_extension_method(

@@ -343,3 +343,49 @@ fn aut_7_constraints_must_be_valid() {
     let refusal = crate::servers::refused(|server| server.tool(tool("broken", async |_, _: Broken| "")));
     assert!(refusal.to_string().starts_with("the tool `broken`: "), "{refusal}");
 }
+
+/// Structured content with blocks of its own.
+#[test]
+fn aut_11_structured_content_may_have_other_blocks() {
+    let add = tool("add", async |_, Add { a, b }: Add| {
+        Ok::<_, HandlerError>((Json(Sum { sum: a + b }), vec![ContentBlock::text(format!("{a} + {b} = {}", a + b))]))
+    });
+    let server = server(|server| server.tool(add));
+    for revision in Revision::ALL {
+        let mut client = ScriptedClient::new(&server, revision);
+        let result = client.call_tool("add", json!({ "a": 1, "b": 2 }));
+        assert_eq!(result["content"], json!([{ "type": "text", "text": "1 + 2 = 3" }]));
+        let known = revision >= Revision::V2025_06_18;
+        assert_eq!(result.get("structuredContent"), known.then(|| json!({ "sum": 3 })).as_ref(), "{revision}");
+        let listed = client.result("tools/list", json!({}));
+        assert_eq!(listed["tools"][0].get("outputSchema").is_some(), known, "{revision}");
+    }
+}
+
+/// Multiplies two numbers.
+///
+/// Exactly.
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its shape matters")]
+struct Multiply {
+    a: i64,
+}
+
+#[test]
+fn aut_11_doc_comments_describe_tools() {
+    let server = server(|server| {
+        server
+            .tool(tool("described", async |_, _: Multiply| ()))
+            .tool(tool("by hand", async |_, _: Multiply| ()).description("By hand"))
+            .tool(mcp_server::tool_fn("function", async |_: Multiply| ()))
+            .tool(tool("not", async |_, _: Add| ()))
+    });
+    for revision in Revision::ALL {
+        let listed = ScriptedClient::new(&server, revision).result("tools/list", json!({}));
+        let described = json!("Multiplies two numbers.\n\nExactly.");
+        for (index, expected) in [&described, &json!("By hand"), &described, &Value::Null].into_iter().enumerate() {
+            assert_eq!(&listed["tools"][index]["description"], expected);
+            assert_eq!(listed["tools"][index]["inputSchema"].get("description"), None);
+        }
+    }
+}
