@@ -102,6 +102,8 @@ impl CommandLine {
 mod guides {
     #[doc = include_str!("../../docs/asking-the-user.md")]
     mod asking_the_user {}
+    #[doc = include_str!("../../docs/handlers-and-errors.md")]
+    mod handlers_and_errors {}
     #[doc = include_str!("../../docs/running-on-several-machines.md")]
     mod running_on_several_machines {}
     #[doc = include_str!("../../docs/stateless-or-stateful.md")]

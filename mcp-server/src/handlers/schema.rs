@@ -199,7 +199,7 @@ mod tests {
             mixed: Mixed,
             text: String,
             number: u8,
-            inner: Option<Box<Arguments>>,
+            inner: Option<Box<Self>>,
         }
         let mut found = choices(&of_arguments::<Arguments>().unwrap().schema);
         found.sort_unstable();
