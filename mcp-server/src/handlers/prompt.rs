@@ -35,7 +35,7 @@ pub struct Prompt {
 
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> ResponseFuture + Send + Sync>;
 
-/// The types that a handler of a prompt can return: messages, one message, text as a message of the user, an [`Outcome`] of
+/// The types that a handler of a prompt can return: messages, one message, text as a message of the user, a [`RoundResult`] of
 /// these for handlers that may request input, or a `Result` of these.
 ///
 /// The error of a `Result` is any error type, as with tools ([`IntoToolResult`](crate::IntoToolResult)). It becomes an internal
@@ -80,7 +80,7 @@ impl<T: IntoPromptResult> IntoPromptResult for Outcome<T> {
     fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
         match self {
             Self::Complete(value) => value.into_prompt_result(),
-            Self::InputRequired(input) => Ok(Outcome::InputRequired(input)),
+            Self::InputRequired(input) => Ok(RoundResult::InputRequired(input)),
         }
     }
 }
@@ -305,8 +305,8 @@ mod tests {
 
     #[test]
     fn a_prompt_may_ask_before_it_answers() {
-        let made = Outcome::Complete("hi").into_prompt_result().unwrap();
-        let Outcome::Complete(result) = made else { panic!("expected messages, found {made:?}") };
+        let made = RoundResult::Complete("hi").into_prompt_result().unwrap();
+        let RoundResult::Complete(result) = made else { panic!("expected messages, found {made:?}") };
         assert_eq!(result.messages[0].content.as_text(), Some("hi"));
         let asks = || InputRequiredResult::default().request_state("round 1");
         let asked = Outcome::<String>::from(asks()).into_prompt_result();

@@ -9,17 +9,17 @@ use serde::Serialize;
 use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::handlers::schema;
 
-/// The outcome of a handler: a result, or input requests for the client.
+/// The result of one round of a handler that may request input: the result of the request, or input requests for the client.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::exhaustive_enums, reason = "the protocol knows these two")]
-pub enum Outcome<R> {
+pub enum RoundResult<R> {
     /// The result.
     Complete(R),
     /// Input requests, with whose responses the client retries.
     InputRequired(Box<InputRequiredResult>),
 }
 
-impl<R> From<InputRequiredResult> for Outcome<R> {
+impl<R> From<InputRequiredResult> for RoundResult<R> {
     fn from(input: InputRequiredResult) -> Self {
         Self::InputRequired(Box::new(input))
     }
@@ -64,7 +64,7 @@ pub trait IntoToolResult {
 type ToolResult = Result<Outcome<CallToolResult>, HandlerError>;
 
 fn complete(result: CallToolResult) -> ToolResult {
-    Ok(Outcome::Complete(result))
+    Ok(RoundResult::Complete(result))
 }
 
 /// A value as JSON: the structured content of a tool, with the same as text for clients without support for it, or the text of
@@ -109,11 +109,11 @@ impl IntoToolResult for CallToolResult {
 
 impl IntoToolResult for InputRequiredResult {
     fn into_tool_result(self) -> ToolResult {
-        Ok(Outcome::InputRequired(Box::new(self)))
+        Ok(RoundResult::InputRequired(Box::new(self)))
     }
 }
 
-impl<T: IntoToolResult> IntoToolResult for Outcome<T> {
+impl<T: IntoToolResult> IntoToolResult for RoundResult<T> {
     fn output_schema() -> Option<RawObject> {
         T::output_schema()
     }
@@ -125,7 +125,7 @@ impl<T: IntoToolResult> IntoToolResult for Outcome<T> {
     fn into_tool_result(self) -> ToolResult {
         match self {
             Self::Complete(value) => value.into_tool_result(),
-            Self::InputRequired(input) => Ok(Outcome::InputRequired(input)),
+            Self::InputRequired(input) => Ok(RoundResult::InputRequired(input)),
         }
     }
 }
@@ -186,14 +186,14 @@ mod tests {
 
     fn result(value: impl IntoToolResult) -> CallToolResult {
         match value.into_tool_result() {
-            Ok(Outcome::Complete(result)) => result,
+            Ok(RoundResult::Complete(result)) => result,
             other => panic!("expected a result, found {other:?}"),
         }
     }
 
     #[test]
     fn a_tool_may_ask_before_it_answers() {
-        assert_eq!(result(Outcome::Complete("done")).content[0].as_text(), Some("done"));
+        assert_eq!(result(RoundResult::Complete("done")).content[0].as_text(), Some("done"));
         let asks = || InputRequiredResult::default().request_state("round 1");
         let asked = Outcome::<String>::from(asks()).into_tool_result();
         assert_eq!(asked.unwrap(), Outcome::InputRequired(Box::new(asks())));

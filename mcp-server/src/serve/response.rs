@@ -6,7 +6,7 @@ use mcp_types::{
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, RawObject, ReadResourceResult,
 };
 
-use crate::handlers::tool_result::Outcome;
+use crate::handlers::tool_result::RoundResult;
 
 /// The result of a request, by its method. Middleware gets it from the [`Endpoint`](crate::Endpoint).
 #[derive(Clone, Debug, PartialEq)]
@@ -37,10 +37,10 @@ pub enum Response {
 }
 
 impl Response {
-    pub(crate) fn of<R>(outcome: Outcome<R>, complete: impl FnOnce(R) -> Self) -> Self {
+    pub(crate) fn of<R>(outcome: RoundResult<R>, complete: impl FnOnce(R) -> Self) -> Self {
         match outcome {
-            Outcome::Complete(result) => complete(result),
-            Outcome::InputRequired(input) => Self::InputRequired(input),
+            RoundResult::Complete(result) => complete(result),
+            RoundResult::InputRequired(input) => Self::InputRequired(input),
         }
     }
 

@@ -9,8 +9,8 @@ use mcp_server::types::{
     ListRootsRequest, OrderedMap, RequestedSchema, Revision, SamplingContent, SamplingMessage,
 };
 use mcp_server::{
-    Caller, Connection, HandlerError, Limits, NoArguments, Outcome, Principal, RequestContext, Server, ServerBuilder,
-    prompt, resource, tool,
+    Caller, Connection, HandlerError, Limits, NoArguments, Principal, RequestContext, RoundResult, Server,
+    ServerBuilder, prompt, resource, tool,
 };
 use mcp_testkit::ScriptedClient;
 use schemars::JsonSchema;
@@ -297,20 +297,20 @@ fn explicit() -> Server {
                 };
                 let state = ctx.request_state().unwrap_or_default();
                 let text = format!("{} {state} {}", answer["content"]["name"], ctx.has_input_response("roots"));
-                Ok::<_, HandlerError>(Outcome::Complete(CallToolResult::text(text)))
+                Ok::<_, HandlerError>(RoundResult::Complete(CallToolResult::text(text)))
             }))
             .tool(tool("endless", move |_: RequestContext, _: NoArguments| async move {
                 InputRequiredResult::default().input_requests([("who", question())])
             }))
             .prompt(prompt("ask", move |ctx: RequestContext, _: NoArguments| async move {
                 if ctx.is_retry() {
-                    return Outcome::Complete("thanks");
+                    return RoundResult::Complete("thanks");
                 }
                 InputRequiredResult::default().input_requests([("who", question())]).into()
             }))
             .resource(resource("a:b", "ask", move |ctx: RequestContext| async move {
                 if ctx.is_retry() {
-                    return Outcome::Complete("thanks");
+                    return RoundResult::Complete("thanks");
                 }
                 InputRequiredResult::default().input_requests([("who", question())]).into()
             }))
@@ -449,7 +449,7 @@ fn states_of_the_application_are_sealed() {
                     ctx.input_required().input_request("who", question()).raw_state(ctx.seal_state(&7)?).build()?;
                 return Ok(asks.into());
             };
-            Ok::<_, HandlerError>(Outcome::Complete(CallToolResult::text(round.to_string())))
+            Ok::<_, HandlerError>(RoundResult::Complete(CallToolResult::text(round.to_string())))
         }))
     });
     let mut client = ScriptedClient::with_capabilities(&server, MODERN, everything());
@@ -505,11 +505,13 @@ fn mis_17_a_question_that_cannot_be_asked_is_an_error_of_the_handler() {
         let question = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         server.tool(tool("ask", move |ctx: RequestContext, _: NoArguments| async move {
             if let Some((round, text)) = ctx.request_state_as::<(u32, String)>()? {
-                return Ok(Outcome::Complete(CallToolResult::text(format!("{round} {text}"))));
+                return Ok(RoundResult::Complete(CallToolResult::text(format!("{round} {text}"))));
             }
             match ctx.input_required().input_request("who", question()).state(&(7, "x")).build() {
                 Ok(asks) => Ok(asks.into()),
-                Err(why) => Ok::<_, HandlerError>(Outcome::Complete(CallToolResult::text(format!("without: {why}")))),
+                Err(why) => {
+                    Ok::<_, HandlerError>(RoundResult::Complete(CallToolResult::text(format!("without: {why}"))))
+                }
             }
         }))
     });

@@ -7,7 +7,7 @@ use mcp_server::types::{
     RequestedSchema, Revision,
 };
 use mcp_server::{
-    Caller, ClientCapability, Connection, HandlerError, Limits, NoArguments, Outcome, Principal, RequestContext,
+    Caller, ClientCapability, Connection, HandlerError, Limits, NoArguments, Principal, RequestContext, RoundResult,
     Server, prompt, resource, tool,
 };
 use mcp_testkit::{Gate, ScriptedClient};
@@ -272,9 +272,9 @@ fn handlers_may_answer_with_questions() {
         server
             .tool(tool("ask", async |ctx: RequestContext, _: NoArguments| {
                 if ctx.is_retry() {
-                    return Ok(Outcome::Complete(mcp_server::types::CallToolResult::text("thanks")));
+                    return Ok(RoundResult::Complete(mcp_server::types::CallToolResult::text("thanks")));
                 }
-                Ok::<_, HandlerError>(Outcome::InputRequired(Box::new(question())))
+                Ok::<_, HandlerError>(RoundResult::InputRequired(Box::new(question())))
             }))
             .prompt(prompt("ask", async |_, _: NoArguments| question()))
             .resource(resource("a:b", "ask", async |_| question()))

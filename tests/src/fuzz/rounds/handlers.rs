@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::join3;
 use mcp_server::mrtr::{Key, KeyRing, MemoryReplayGuard};
-use mcp_server::{ElicitContent, HandlerError, NoArguments, Outcome, RequestContext, Server, prompt, resource, tool};
+use mcp_server::{
+    ElicitContent, HandlerError, NoArguments, RequestContext, RoundResult, Server, prompt, resource, tool,
+};
 use mcp_types::{
     CallToolResult, CreateMessageRequestParams, ElicitRequestFormParams, ElicitRequestUrlParams, ElicitResult,
     InputRequest, InputRequiredResult, ListRootsRequest, ListRootsResult, RequestedSchema, SamplingContent,
@@ -117,7 +119,7 @@ async fn one_by_one(watch: Watch, ctx: RequestContext) -> Result<String, Handler
 }
 
 /// Returns its questions, and looks at the answers itself.
-fn explicit(ctx: &RequestContext) -> Result<Outcome<CallToolResult>, HandlerError> {
+fn explicit(ctx: &RequestContext) -> Result<RoundResult<CallToolResult>, HandlerError> {
     let (page, roots) = (ctx.input_response_as::<ElicitResult>("url")?, ctx.input_response_as("roots")?);
     let (Some(page), Some::<ListRootsResult>(roots)) = (page, roots) else {
         let mut question = ElicitRequestUrlParams::new("Pay", "https://example.org/pay");
@@ -127,7 +129,7 @@ fn explicit(ctx: &RequestContext) -> Result<Outcome<CallToolResult>, HandlerErro
         return Ok(InputRequiredResult::default().input_requests(asked).request_state("explicit").into());
     };
     let report = json!({ "url": page.action.as_str() == "accept", "roots": roots.roots });
-    Ok(Outcome::Complete(CallToolResult::text(report.to_string())))
+    Ok(RoundResult::Complete(CallToolResult::text(report.to_string())))
 }
 
 /// Asks one of two questions under the same key.
