@@ -320,7 +320,7 @@ pub use handlers::schema::NoArguments;
 pub use handlers::template::{Template, template, template_fn};
 pub use handlers::text_values::InvalidText;
 pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool, tool_fn};
-pub use handlers::tool_result::{IntoToolResult, Json, Outcome};
+pub use handlers::tool_result::{IntoToolResult, Json, RoundResult};
 pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]

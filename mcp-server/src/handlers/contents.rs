@@ -6,12 +6,12 @@ use serde::Serialize;
 use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::handlers::error_text;
 use crate::handlers::extract::Refusal;
-use crate::handlers::tool_result::{Json, Outcome};
+use crate::handlers::tool_result::{Json, RoundResult};
 use crate::serve::context::RequestContext;
 use crate::serve::response::Response;
 
 /// The types that a handler of a resource can return: text, bytes ([`Vec<u8>`]), [`Json`], [`ResourceContents`] with URIs of their
-/// own, or a `Result`, `Option` or [`Outcome`] of these. `None` means that there is no such resource.
+/// own, or a `Result`, `Option` or [`RoundResult`] of these. `None` means that there is no such resource.
 ///
 /// The error of a `Result` is any error type, as with tools ([`IntoToolResult`](crate::IntoToolResult)). It becomes an internal
 /// error unless a protocol error is found in it.
@@ -38,25 +38,25 @@ pub trait IntoContents {
     /// # Errors
     ///
     /// Returns the error of the handler.
-    fn into_contents(self, uri: &str) -> Result<Option<Outcome<ReadResourceResult>>, HandlerError>;
+    fn into_contents(self, uri: &str) -> Result<Option<RoundResult<ReadResourceResult>>, HandlerError>;
 }
 
-type Contents = Result<Option<Outcome<ReadResourceResult>>, HandlerError>;
+type Contents = Result<Option<RoundResult<ReadResourceResult>>, HandlerError>;
 
 impl IntoContents for ReadResourceResult {
     fn into_contents(self, _: &str) -> Contents {
         // RS-4: a result has contents.
-        Ok((!self.contents.is_empty()).then_some(Outcome::Complete(self)))
+        Ok((!self.contents.is_empty()).then_some(RoundResult::Complete(self)))
     }
 }
 
 impl IntoContents for InputRequiredResult {
     fn into_contents(self, _: &str) -> Contents {
-        Ok(Some(Outcome::InputRequired(Box::new(self))))
+        Ok(Some(RoundResult::InputRequired(Box::new(self))))
     }
 }
 
-impl<T: IntoContents> IntoContents for Outcome<T> {
+impl<T: IntoContents> IntoContents for RoundResult<T> {
     fn registration_fault() -> Option<&'static str> {
         T::registration_fault()
     }
@@ -68,7 +68,7 @@ impl<T: IntoContents> IntoContents for Outcome<T> {
     fn into_contents(self, uri: &str) -> Contents {
         match self {
             Self::Complete(value) => value.into_contents(uri),
-            Self::InputRequired(input) => Ok(Some(Outcome::InputRequired(input))),
+            Self::InputRequired(input) => Ok(Some(RoundResult::InputRequired(input))),
         }
     }
 }
@@ -152,8 +152,8 @@ pub(crate) struct ContentsDefaults {
 }
 
 impl ContentsDefaults {
-    fn complete(&self, result: &mut Outcome<ReadResourceResult>) {
-        let Outcome::Complete(result) = result else { return };
+    fn complete(&self, result: &mut RoundResult<ReadResourceResult>) {
+        let RoundResult::Complete(result) = result else { return };
         // C-2: a handler may set anything, but a TTL on the wire is not negative.
         result.ttl_ms = result.ttl_ms.or(self.ttl_ms).map(|ttl| ttl.max(0));
         if result.cache_scope.is_none() {
@@ -236,12 +236,12 @@ mod tests {
 
     #[test]
     fn a_reader_may_ask_before_it_answers() {
-        let read = Outcome::Complete("text").into_contents("a:b");
-        let Ok(Some(Outcome::Complete(result))) = read else { panic!("expected contents, found {read:?}") };
+        let read = RoundResult::Complete("text").into_contents("a:b");
+        let Ok(Some(RoundResult::Complete(result))) = read else { panic!("expected contents, found {read:?}") };
         assert_eq!(result.contents, [ResourceContents::text("a:b", "text")]);
-        assert_eq!(Outcome::Complete(None::<String>).into_contents("a:b").unwrap(), None);
+        assert_eq!(RoundResult::Complete(None::<String>).into_contents("a:b").unwrap(), None);
         let asks = || InputRequiredResult::default().request_state("round 1");
-        let asked = Outcome::<String>::from(asks()).into_contents("a:b");
-        assert_eq!(asked.unwrap(), Some(Outcome::InputRequired(Box::new(asks()))));
+        let asked = RoundResult::<String>::from(asks()).into_contents("a:b");
+        assert_eq!(asked.unwrap(), Some(RoundResult::InputRequired(Box::new(asks()))));
     }
 }

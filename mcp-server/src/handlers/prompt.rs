@@ -17,7 +17,7 @@ use crate::handlers::error_text;
 use crate::handlers::extract::{HandlerFunction, PromptArguments, Refusal, Requirements, Signature};
 use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::text_values;
-use crate::handlers::tool_result::Outcome;
+use crate::handlers::tool_result::RoundResult;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
@@ -57,27 +57,27 @@ pub trait IntoPromptResult {
     /// # Errors
     ///
     /// Returns the error of the handler.
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError>;
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError>;
 }
 
 impl IntoPromptResult for GetPromptResult {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
-        Ok(Outcome::Complete(self))
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
+        Ok(RoundResult::Complete(self))
     }
 }
 
 impl IntoPromptResult for InputRequiredResult {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
-        Ok(Outcome::InputRequired(Box::new(self)))
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
+        Ok(RoundResult::InputRequired(Box::new(self)))
     }
 }
 
-impl<T: IntoPromptResult> IntoPromptResult for Outcome<T> {
+impl<T: IntoPromptResult> IntoPromptResult for RoundResult<T> {
     fn registration_fault() -> Option<&'static str> {
         T::registration_fault()
     }
 
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         match self {
             Self::Complete(value) => value.into_prompt_result(),
             Self::InputRequired(input) => Ok(RoundResult::InputRequired(input)),
@@ -86,25 +86,25 @@ impl<T: IntoPromptResult> IntoPromptResult for Outcome<T> {
 }
 
 impl IntoPromptResult for Vec<PromptMessage> {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         GetPromptResult::new(self).into_prompt_result()
     }
 }
 
 impl IntoPromptResult for PromptMessage {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         vec![self].into_prompt_result()
     }
 }
 
 impl IntoPromptResult for String {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         PromptMessage::user(self).into_prompt_result()
     }
 }
 
 impl IntoPromptResult for &'static str {
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         PromptMessage::user(self).into_prompt_result()
     }
 }
@@ -114,7 +114,7 @@ impl<T: IntoPromptResult, E: Into<BoxError> + 'static> IntoPromptResult for Resu
         unsupported::<E>().or_else(T::registration_fault)
     }
 
-    fn into_prompt_result(self) -> Result<Outcome<GetPromptResult>, HandlerError> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         self.map_err(HandlerError::new)?.into_prompt_result()
     }
 }
@@ -309,8 +309,8 @@ mod tests {
         let RoundResult::Complete(result) = made else { panic!("expected messages, found {made:?}") };
         assert_eq!(result.messages[0].content.as_text(), Some("hi"));
         let asks = || InputRequiredResult::default().request_state("round 1");
-        let asked = Outcome::<String>::from(asks()).into_prompt_result();
-        assert_eq!(asked.unwrap(), Outcome::InputRequired(Box::new(asks())));
+        let asked = RoundResult::<String>::from(asks()).into_prompt_result();
+        assert_eq!(asked.unwrap(), RoundResult::InputRequired(Box::new(asks())));
     }
 
     #[test]

@@ -28,7 +28,7 @@ impl<R> From<InputRequiredResult> for RoundResult<R> {
 /// The types that a handler of a tool can return.
 ///
 /// Text, content blocks, [`Json`] for structured content, a pair of [`Json`] and content blocks for both, [`CallToolResult`] for full control, `()` for nothing, an
-/// [`Outcome`] of these for handlers that may request input, and a `Result` of any of these.
+/// [`RoundResult`] of these for handlers that may request input, and a `Result` of any of these.
 ///
 /// The error of a `Result` is any error type: an enum of `thiserror`, `anyhow::Error` (feature `anyhow`), a boxed error,
 /// [`HandlerError`], text. It becomes a result with `isError`, whose text the model reads; see
@@ -58,10 +58,10 @@ pub trait IntoToolResult {
     /// # Errors
     ///
     /// Returns the error of the handler.
-    fn into_tool_result(self) -> Result<Outcome<CallToolResult>, HandlerError>;
+    fn into_tool_result(self) -> Result<RoundResult<CallToolResult>, HandlerError>;
 }
 
-type ToolResult = Result<Outcome<CallToolResult>, HandlerError>;
+type ToolResult = Result<RoundResult<CallToolResult>, HandlerError>;
 
 fn complete(result: CallToolResult) -> ToolResult {
     Ok(RoundResult::Complete(result))
@@ -79,7 +79,7 @@ impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
     }
 
     fn into_tool_result(self) -> ToolResult {
-        CallToolResult::structured(&self.0).map(Outcome::Complete).map_err(not_json)
+        CallToolResult::structured(&self.0).map(RoundResult::Complete).map_err(not_json)
     }
 }
 
@@ -195,8 +195,8 @@ mod tests {
     fn a_tool_may_ask_before_it_answers() {
         assert_eq!(result(RoundResult::Complete("done")).content[0].as_text(), Some("done"));
         let asks = || InputRequiredResult::default().request_state("round 1");
-        let asked = Outcome::<String>::from(asks()).into_tool_result();
-        assert_eq!(asked.unwrap(), Outcome::InputRequired(Box::new(asks())));
+        let asked = RoundResult::<String>::from(asks()).into_tool_result();
+        assert_eq!(asked.unwrap(), RoundResult::InputRequired(Box::new(asks())));
     }
 
     #[test]
