@@ -102,6 +102,8 @@ impl CommandLine {
 mod guides {
     #[doc = include_str!("../../docs/asking-the-user.md")]
     mod asking_the_user {}
+    #[doc = include_str!("../../docs/handlers-and-errors.md")]
+    mod handlers_and_errors {}
     #[doc = include_str!("../../docs/middleware.md")]
     mod middleware {}
     #[doc = include_str!("../../docs/per-user-tools.md")]

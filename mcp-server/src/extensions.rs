@@ -42,6 +42,10 @@ impl Extensions {
         }
     }
 
+    pub(crate) fn contains(&self, id: TypeId) -> bool {
+        self.find(id).is_some()
+    }
+
     fn find(&self, id: TypeId) -> Option<&Value> {
         match &self.first {
             Some((first, value)) if *first == id => Some(value),

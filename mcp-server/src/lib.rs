@@ -23,7 +23,8 @@
 //! |---|---|
 //! | build a server | [`Server::builder`], [`ServerBuilder`], [`BuildError`] |
 //! | create tools, prompts and resources | [`tool`](tool()), [`raw_tool`], [`prompt`](prompt()), [`resource`](resource()), [`text_resource`], [`blob_resource`], [`template`] |
-//! | return results and errors | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`] |
+//! | create them from functions with any parameters | [`tool_fn`], [`prompt_fn`], [`resource_fn`], [`template_fn`]; [`extract`] |
+//! | return results and errors | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`], [`ServerBuilder::on_handler_error`] |
 //! | use the request and its connection | [`RequestContext`], [`ConnectionHandle`] |
 //! | send requests to the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
 //! | add middleware | [`middleware`], [`ServerBuilder::layer`], [`Tool::layer`], [`Response`], [`Outcome`] |
@@ -38,9 +39,9 @@
 //! # Tools
 //!
 //! The arguments of a tool are a struct. Its JSON Schema, with the doc comments of the members as descriptions, is what the
-//! model sees. A handler returns any type that implements [`IntoToolResult`]: [`Json`] becomes structured content with a
-//! schema, and text for older clients. An error becomes a result with `isError`, whose text the model reads: it should
-//! name the problem and what to do instead.
+//! model sees; the doc comment of the struct describes the tool unless [`Tool::description`] does. A handler returns any type
+//! that implements [`IntoToolResult`]: [`Json`] becomes structured content with a schema, and text for older clients. An error
+//! becomes a result with `isError`, whose text the model reads: it should name the problem and what to do instead.
 //!
 //! ```
 //! use mcp_server::{HandlerError, Json, RequestContext, tool};
@@ -70,14 +71,23 @@
 //! assert!(divide.definition().output_schema.is_some());
 //! ```
 //!
-//! Invalid arguments do not reach the handler; the result names the member that is invalid. A [`types::ErrorObject`] as the
-//! error of a handler becomes a protocol error. [`raw_tool`] is for schemas that are not known at compile time; with the
-//! feature `validate`, arguments are validated against them.
+//! Invalid arguments do not reach the handler; the result names the member that is invalid. Constraints such as
+//! `#[schemars(range(max = 8))]` are enforced with the feature `validate`. [`raw_tool`] is for schemas that are not known at
+//! compile time; with the feature `validate`, arguments are validated against them. Functions that block their thread are
+//! for `blocking_tool` (feature `blocking`).
+//!
+//! # Errors
+//!
+//! Handlers return any error: enums of `thiserror`, `anyhow::Error` (feature `anyhow`), boxed errors, [`HandlerError`], text.
+//! A [`types::ErrorObject`] becomes a protocol error, and so does an [`AskError`] for which the protocol has a code, also as
+//! the cause ([`source`](std::error::Error::source)) of another error. All other errors pass through one function,
+//! [`ServerBuilder::on_handler_error`], which logs them and decides what the client gets to know. By default the log has the
+//! error with its causes, and the client its text without them.
 //!
 //! # Prompts
 //!
-//! The arguments of prompts are sent as text; numbers, booleans and enums are parsed. [`Prompt::complete`] adds a completer,
-//! which suggests values while the user types.
+//! The arguments of prompts are sent as text; numbers, booleans and enums are parsed. Clients get the variants of enums as
+//! suggestions while the user types. [`Prompt::complete`] adds a completer, which suggests values for other arguments.
 //!
 //! ```
 //! use mcp_server::{RequestContext, CompletionInput, prompt};
@@ -102,8 +112,8 @@
 //! # Resources
 //!
 //! A resource has a URI. [`resource`](resource()) creates one with a fixed URI, [`template`] one for all URIs that match a
-//! URI template (RFC 6570). Handlers return text, bytes, or an `Option` or `Result` of these; `None` becomes the error that
-//! the client's revision defines for unknown resources.
+//! URI template (RFC 6570). Handlers return text, bytes, [`Json`], or an `Option` or `Result` of these; `None` becomes the error
+//! that the client's revision defines for unknown resources. [`template_fn`] takes the variables of the URI as a struct.
 //!
 //! ```
 //! use mcp_server::{RequestContext, Server, UriVariables, template, text_resource};
@@ -125,23 +135,29 @@
 //! A handler gets a [`RequestContext`], with the metadata of the request and methods to send messages to its client.
 //!
 //! ```
+//! use mcp_server::extract::State;
 //! use mcp_server::types::LoggingLevel;
-//! use mcp_server::{NoArguments, RequestContext, Server, tool};
+//! use mcp_server::{RequestContext, Server, tool_fn};
 //!
-//! struct Files(Vec<String>);
+//! struct Files { names: Vec<String> }
 //!
-//! async fn copy(ctx: RequestContext, _: NoArguments) -> String {
-//!     let Files(files) = ctx.state().expect("the server was built with files");
-//!     for (done, file) in files.iter().enumerate() {
+//! async fn copy(ctx: RequestContext, files: State<Files>) -> String {
+//!     for (done, file) in files.names.iter().enumerate() {
 //!         ctx.log(LoggingLevel::Debug, &format!("copying {file}"));
-//!         ctx.progress((done + 1, files.len()));
+//!         ctx.progress((done + 1, files.names.len()));
 //!     }
-//!     format!("{} files", files.len())
+//!     format!("{} files", files.names.len())
 //! }
 //!
-//! let server = Server::builder("files", "1.0").state(Files(vec!["a".into()])).tool(tool("copy", copy)).build()?;
+//! let files = Files { names: vec!["a".into()] };
+//! let server = Server::builder("files", "1.0").state(files).tool(tool_fn("copy", copy)).build()?;
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
+//!
+//! [`tool_fn`] and its siblings take functions whose parameters are the context, the arguments and values from the request
+//! ([`extract`]) in any order: the application's [`State`](extract::State), the authenticated [`Principal`], an
+//! [`Extension`](extract::Extension) that a layer attached, or a type of your own. A state that is missing is an error of
+//! [`ServerBuilder::build`]. Handlers of [`tool`](tool()) have the same by [`RequestContext`].
 //!
 //! - Progress and log messages are sent to clients that requested them; otherwise they cost nothing.
 //! - A handler whose request is cancelled is dropped at its current `await`. Tasks that it spawned can await
@@ -263,7 +279,9 @@
 //! |---|---|
 //! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests); without it they return an error |
 //! | `tower` | tower layers as [`middleware`] |
-//! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas |
+//! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas, and of typed arguments against constraints of `schemars` that deserialising does not check |
+//! | `anyhow` | handlers that return `anyhow::Error`, in which protocol errors are found |
+//! | `blocking` | `blocking_tool`, for functions that block; with tokio |
 
 #![forbid(unsafe_code)]
 
@@ -278,7 +296,7 @@ mod server;
 mod uri_template;
 mod visibility;
 
-pub use asking::error::AskError;
+pub use asking::error::{AskError, DeveloperHint, InvalidInput, MissingCapability};
 pub use asking::form;
 pub use asking::options::AskOptions;
 pub use asking::server_requests::{ElicitContent, Elicited, NotAccepted};
@@ -292,15 +310,22 @@ pub use connection::scratch::{NoLastingConnection, Scratch};
 pub use connection::shared::RouteWaker;
 pub use connection::{Caller, Connection};
 pub use extensions::Extensions;
-pub use handlers::completion::{Completer, CompletionInput};
+#[cfg(feature = "blocking")]
+pub use handlers::blocking::blocking_tool;
+pub use handlers::completion::{Completer, CompletionInput, IntoCompletion};
+pub use handlers::contents::IntoContents;
+pub use handlers::error::HandlerError;
+pub use handlers::error_text::ErrorText;
+pub use handlers::extract;
 pub use handlers::notification::Notification;
-pub use handlers::prompt::{IntoPromptResult, Prompt, prompt};
-pub use handlers::resource::{IntoContents, Resource, Template, blob_resource, resource, template, text_resource};
+pub use handlers::prompt::{IntoPromptResult, Prompt, prompt, prompt_fn};
+pub use handlers::resource::{Resource, blob_resource, resource, resource_fn, text_resource};
 pub use handlers::schema::NoArguments;
 pub use handlers::subscription::SubscriptionEvent;
+pub use handlers::template::{Template, template, template_fn};
 pub use handlers::text_values::InvalidText;
-pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool};
-pub use handlers::tool_result::{HandlerError, IntoToolResult, Json, RoundResult};
+pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool, tool_fn};
+pub use handlers::tool_result::{IntoToolResult, Json, RoundResult};
 pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]

@@ -13,6 +13,7 @@ use crate::build::settings::Settings;
 use crate::connection::broadcast::{Broadcast, Notice};
 use crate::connection::shared::Shared;
 use crate::extensions::Extensions;
+use crate::handlers::extract::check_state;
 use crate::handlers::subscription::SubscriptionHandler;
 use crate::serve::endpoint::Endpoint;
 use crate::visibility::audience::Audience;
@@ -72,8 +73,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns the error of the closure, or [`BuildError::NotDeclared`] if something was added for which the server declared
-    /// no capability.
+    /// Returns the error of the closure, [`BuildError::NotDeclared`] if something was added for which the server declared no
+    /// capability, or [`BuildError::MissingState`] if a handler needs a state that the server lacks.
     pub fn update(&self, change: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Result<(), BuildError> {
         self.update_for(&Audience::all(), change)
     }
@@ -95,6 +96,7 @@ impl Server {
         let mut registry = Registry::clone(&self.registry());
         change(&mut registry)?;
         self.check_declared(&registry)?;
+        check_state(&registry, &self.0.state)?;
         let changes = registry.take_changes();
         let mut registry = Arc::new(registry);
         std::mem::swap(&mut *self.0.registry.write().unwrap_or_else(PoisonError::into_inner), &mut registry);
@@ -119,7 +121,7 @@ impl Server {
         if has.resources.is_none() && !(registry.resources.items.is_empty() && registry.templates.items.is_empty()) {
             return missing("resources", "offers_resources");
         }
-        if has.completions.is_none() && registry.completes() {
+        if has.completions.is_none() && registry.needs_completions() {
             return missing("completions", "offers_completions");
         }
         Ok(())
@@ -156,6 +158,10 @@ impl Server {
     #[must_use]
     pub fn state<T: std::any::Any + Send + Sync>(&self) -> Option<&T> {
         self.0.state.get()
+    }
+
+    pub(crate) fn shared_state<T: std::any::Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.0.state.share()
     }
 
     /// Returns the parameters of a tool that clients repeat in HTTP headers, if it has any. There are none for tools that

@@ -1,11 +1,12 @@
 //! Input requests that a handler returns to a legacy client: they are sent as requests, and the handler runs again.
 
 use mcp_types::{
-    CallToolResult, ErrorObject, InputRequest, InputRequests, InputRequiredResult, InputResponses, Method, RawObject,
-    RequestParams,
+    ErrorObject, InputRequest, InputRequests, InputRequiredResult, InputResponses, Method, RawObject, RequestParams,
 };
 
 use crate::asking::error::AskError;
+use crate::handlers::error::HandlerError;
+use crate::handlers::error_text;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::Dispatched;
 use crate::serve::response::Response;
@@ -19,7 +20,7 @@ pub(crate) async fn run(ctx: RequestContext, first: InputRequiredResult) -> Resu
     for _ in 0..MAX_ROUNDS {
         let responses = match send_all(&ctx, input_required.input_requests.take().unwrap_or_default()).await {
             Ok(responses) => responses,
-            Err(error) => return failed(&ctx, &error),
+            Err(error) => return failed(&ctx, error),
         };
         let next_round = ctx.next_round(responses, input_required.request_state.take());
         let served = match ctx.server().endpoint().serve(next_round.clone()) {
@@ -53,17 +54,15 @@ async fn send_one(ctx: &RequestContext, request: InputRequest) -> Result<RawObje
             ctx.send_legacy_request(Method::SAMPLING_CREATE_MESSAGE, message.params).await
         }
         InputRequest::ListRoots(_) => ctx.send_legacy_request(Method::ROOTS_LIST, RequestParams::default()).await,
-        InputRequest::Unknown(_) | _ => Err(AskError::InvalidRequest("unknown kind of input request".to_owned())),
+        InputRequest::Unknown(_) | _ => Err(AskError::InvalidRequest("unknown kind of input request".into())),
     }
 }
 
 /// The error as the result of a tool, or as a protocol error elsewhere.
-fn failed(ctx: &RequestContext, error: &AskError) -> Result<Response, ErrorObject> {
-    if let Some(error) = error.to_error_object() {
-        return Err(error);
-    }
+fn failed(ctx: &RequestContext, error: AskError) -> Result<Response, ErrorObject> {
+    let error = HandlerError::from(error);
     if *ctx.method() == Method::TOOLS_CALL {
-        return Ok(Response::ToolCall(CallToolResult::error(error.to_string())));
+        return error_text::of_tool(ctx, &error);
     }
-    Err(ErrorObject::internal_error(error.to_string()))
+    Err(error_text::of_handler(ctx, &error))
 }

@@ -49,7 +49,7 @@ impl RoundSlot {
         }
         match &mut slot.phase {
             Phase::Open(round) => Ok(use_round(round)),
-            Phase::Unused | Phase::Ended => Err(AskError::NoBackChannel("the round has ended")),
+            Phase::Unused | Phase::Ended => Err(AskError::NoBackChannel("the round has ended".into())),
         }
     }
 

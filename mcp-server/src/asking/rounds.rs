@@ -70,7 +70,7 @@ impl StateSealing {
     fn seconds(&self) -> Result<u64, AskError> {
         let now = self.unix_clock.as_ref().map_or_else(system::since_unix_epoch, |clock| Some(clock()));
         let missing = "sealing a state needs a clock: set `ServerBuilder::unix_clock` on this platform";
-        now.map(|now| now.as_secs()).ok_or(AskError::NoBackChannel(missing))
+        now.map(|now| now.as_secs()).ok_or_else(|| AskError::NoBackChannel(missing.into()))
     }
 
     fn random<const N: usize>(&self) -> Result<[u8; N], AskError> {
@@ -80,7 +80,7 @@ impl StateSealing {
             None => system::fill_random(&mut bytes),
         };
         let failed = "sealing a state needs randomness, and its source failed (see `ServerBuilder::random_source`)";
-        if is_filled { Ok(bytes) } else { Err(AskError::NoBackChannel(failed)) }
+        if is_filled { Ok(bytes) } else { Err(AskError::NoBackChannel(failed.into())) }
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn request_input(
     request: &InputRequest,
 ) -> Result<Option<RawObject>, AskError> {
     with_round(ctx, |round| {
-        round.request_input(key, request).map_err(|error| AskError::InvalidRequest(error.to_string()))
+        round.request_input(key, request).map_err(|error| AskError::InvalidRequest(error.to_string().into()))
     })?
 }
 
@@ -161,13 +161,15 @@ pub(crate) fn allows_input_required(ctx: &RequestContext) -> bool {
 
 fn open(ctx: &RequestContext) -> Result<Round, AskError> {
     if !allows_input_required(ctx) {
-        return Err(AskError::NoBackChannel("only `tools/call`, `prompts/get` and `resources/read` can request input"));
+        return Err(AskError::NoBackChannel(
+            "only `tools/call`, `prompts/get` and `resources/read` can request input".into(),
+        ));
     }
     let journal = match ctx.request_state() {
         None => Journal::default(),
         Some(state) => {
             let journal = Journal::from_bytes(&unseal(ctx, state)?);
-            journal.map_err(|error| AskError::InvalidRequest(error.to_string()))?
+            journal.map_err(|error| AskError::InvalidRequest(error.to_string().into()))?
         }
     };
     Ok(Round::new(journal, ctx.input_responses().clone()))
@@ -177,7 +179,7 @@ fn seal(ctx: &RequestContext, content: &[u8]) -> Result<String, AskError> {
     let asking = &ctx.server().settings().asking;
     let (now, nonce) = (asking.seconds()?, asking.random::<NONCE_BYTES>()?);
     let state = asking.sealer()?.seal(now, nonce, &binding(ctx), content);
-    state.map_err(|fault| AskError::InvalidRequest(fault.to_string()))
+    state.map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))
 }
 
 fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
@@ -215,7 +217,7 @@ impl RequestContext {
     /// Returns an error if the state cannot be serialised, or is too large.
     //
     pub fn seal_state(&self, state: &(impl Serialize + ?Sized)) -> Result<String, AskError> {
-        let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidRequest(fault.to_string()))?;
+        let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))?;
         // No journal begins with this byte, so the two cannot be mistaken for each other.
         seal(self, &[&[APPLICATION_STATE], state.as_slice()].concat())
     }

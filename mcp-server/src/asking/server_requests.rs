@@ -18,7 +18,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::asking::error::AskError;
+#[cfg(feature = "mrtr")]
+use crate::asking::error::InvalidInput;
+use crate::asking::error::{AskError, MissingCapability};
 use crate::asking::form;
 use crate::asking::options::AskOptions;
 #[cfg(feature = "mrtr")]
@@ -114,7 +116,7 @@ impl RequestContext {
     where
         T: JsonSchema + DeserializeOwned,
     {
-        let schema = form::schema_of::<T>().map_err(|fault| AskError::InvalidRequest(fault.to_string()))?;
+        let schema = form::schema_of::<T>().map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))?;
         match self.elicit_form(key, ElicitRequestFormParams::new(message, schema.clone())).await? {
             Elicited::Declined => Ok(Elicited::Declined),
             Elicited::Cancelled => Ok(Elicited::Cancelled),
@@ -155,7 +157,7 @@ impl RequestContext {
     // S2.33, EL-10
     pub async fn elicit_url(&self, key: &str, params: ElicitRequestUrlParams) -> Result<Elicited<()>, AskError> {
         if !is_absolute(&params.url) {
-            return Err(AskError::InvalidRequest(format!("`{}` is not an absolute URL", params.url)));
+            return Err(AskError::InvalidRequest(format!("`{}` is not an absolute URL", params.url).into()));
         }
         let result: ElicitResult =
             self.ask(key, ClientCapability::ElicitationUrl, Method::ELICITATION_CREATE, params).await?;
@@ -212,7 +214,7 @@ impl RequestContext {
     /// Returns [`AskError::NotSupported`] if the client did not declare it.
     // E-14
     pub fn require(&self, capability: ClientCapability) -> Result<(), AskError> {
-        if self.supports(capability) { Ok(()) } else { Err(AskError::NotSupported(capability)) }
+        if self.supports(capability) { Ok(()) } else { Err(MissingCapability(capability).into()) }
     }
 
     /// Runs a step that must not be repeated: in later rounds of the request its result is reused. A step that fails, or that
@@ -234,10 +236,10 @@ impl RequestContext {
         #[cfg(feature = "mrtr")]
         if rounds::allows_input_required(self) {
             if let Some(done) = rounds::step(self, key)? {
-                return done.decode().map_err(|fault| AskError::InvalidRequest(fault.to_string()).into());
+                return done.decode().map_err(|fault| AskError::InvalidRequest(fault.to_string().into()).into());
             }
             let result = step().await?;
-            let kept = RawJson::new(&result).map_err(|fault| AskError::InvalidRequest(fault.to_string()))?;
+            let kept = RawJson::new(&result).map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))?;
             rounds::complete_step(self, key, kept)?;
             return Ok(result);
         }
@@ -267,7 +269,7 @@ impl RequestContext {
     fn check(&self, capability: ClientCapability) -> Result<(), AskError> {
         // The capabilities of a legacy client without a session are unknown, so this error comes first (S0.28).
         if self.era() == Era::Legacy && self.is_stateless() {
-            return Err(AskError::NoBackChannel("server-to-client requests need a session"));
+            return Err(AskError::NoBackChannel("server-to-client requests need a session".into()));
         }
         self.require(capability)
     }
@@ -282,9 +284,9 @@ impl RequestContext {
         if !restriction.may_be_sent() {
             let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
             let (revision, what) = (self.revision(), what.join(", "));
-            return Err(AskError::InvalidRequest(format!("{revision} cannot express the request: {what}")));
+            return Err(AskError::InvalidRequest(format!("{revision} cannot express the request: {what}").into()));
         }
-        let invalid = |fault: serde_json::Error| AskError::InvalidRequest(fault.to_string());
+        let invalid = |fault: serde_json::Error| AskError::InvalidRequest(fault.to_string().into());
         let params = RawObject::new(&params).map_err(invalid)?;
         // Users take their time, and clients report no progress meanwhile.
         let options = AskOptions::default().idle_timeout(None);
@@ -302,15 +304,16 @@ impl RequestContext {
     /// Returns the input response; without one the round ends, and this never returns.
     async fn ask_in_round<T: DeserializeOwned>(&self, key: &str, request: InputRequest) -> Result<T, AskError> {
         if let Some(response) = rounds::request_input(self, key, &request)? {
-            let invalid =
-                |fault: serde_json::Error| AskError::InvalidInput { key: key.to_owned(), fault: fault.to_string() };
+            let invalid = |fault: serde_json::Error| {
+                AskError::from(InvalidInput { key: key.to_owned(), fault: fault.to_string() })
+            };
             return response.decode().map_err(invalid);
         }
         let round = self.round();
         round.end_with_poll();
         // The handler is dropped here. Tasks that it spawned get an error once the round has ended.
         poll_fn(|cx| if round.poll_ended(cx).is_ready() { Poll::Ready(()) } else { self.poll_end(cx) }).await;
-        Err(AskError::NoBackChannel("the round ended with this request"))
+        Err(AskError::NoBackChannel("the round ended with this request".into()))
     }
 }
 
@@ -320,7 +323,7 @@ impl RequestContext {
     fn mark_awaited(&self) {}
 
     async fn ask_in_round<T>(&self, _: &str, _: InputRequest) -> Result<T, AskError> {
-        Err(AskError::NoBackChannel("requests to a modern client need the feature `mrtr` of `mcp-server`"))
+        Err(AskError::NoBackChannel("requests to a modern client need the feature `mrtr` of `mcp-server`".into()))
     }
 }
 

@@ -14,11 +14,15 @@ use crate::build::registry::Registry;
 use crate::build::settings::{ListKind, Settings, milliseconds};
 use crate::connection::broadcast::Broadcast;
 use crate::extensions::Extensions;
+use crate::handlers::error::HandlerError;
+use crate::handlers::error_text::ErrorText;
 use crate::handlers::extension_method::{self, ExtensionMethod};
+use crate::handlers::extract::check_state;
 use crate::handlers::notification::{Notification, NotificationHandler};
 use crate::handlers::prompt::Prompt;
-use crate::handlers::resource::{Resource, Template};
+use crate::handlers::resource::Resource;
 use crate::handlers::subscription::{SubscriptionEvent, SubscriptionHandler};
+use crate::handlers::template::Template;
 use crate::handlers::tool::{ArgumentErrors, Tool};
 use crate::middleware::Middleware;
 use crate::serve::context::RequestContext;
@@ -217,6 +221,42 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets a function that is called with each error of a handler of a tool, prompt or resource, before the client gets to
+    /// know of it. It logs the error as the application wants, and returns the text for the client: the text of a tool's
+    /// result with `isError`, which the model reads, or the message of an internal error.
+    ///
+    /// It is not called for protocol errors (see [`IntoToolResult`](crate::IntoToolResult)), which clients get as they are,
+    /// nor for requests that were cancelled.
+    ///
+    /// By default the error is logged with all its causes by [`HandlerError::log`], and the client gets its own text without
+    /// the causes ([`ErrorText::shown`]).
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mcp_server::{ErrorText, Server};
+    ///
+    /// #[derive(Debug, thiserror::Error)]
+    /// #[error("{0}")]
+    /// struct ForTheUser(String);
+    ///
+    /// // The log has everything; clients see only the errors that are meant for them.
+    /// let server = Server::builder("bank", "1.0").on_handler_error(|ctx, error| {
+    ///     error.log(ctx);
+    ///     match error.find::<ForTheUser>() {
+    ///         Some(error) => ErrorText::new(error.to_string()),
+    ///         None => ErrorText::masked(),
+    ///     }
+    /// });
+    /// ```
+    pub fn on_handler_error(
+        mut self,
+        policy: impl Fn(&RequestContext, &HandlerError) -> ErrorText + Send + Sync + 'static,
+    ) -> Self {
+        self.settings.error_policy = Some(Arc::new(policy));
+        self
+    }
+
     /// Sets the cache TTL and scope of a list. Defaults to those of [`cache`](Self::cache).
     pub fn cache_list(mut self, list: ListKind, ttl: Duration, scope: CacheScope) -> Self {
         self.settings.caches.insert(list, (milliseconds(ttl), scope));
@@ -391,7 +431,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Adds a value of the application, which handlers get by its type with [`RequestContext::state`].
+    /// Adds a value of the application, which handlers get by its type: with [`RequestContext::state`], or as a parameter
+    /// [`State`](crate::extract::State) of their function.
     pub fn state<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
         self.state.insert(value);
         self
@@ -410,7 +451,7 @@ impl ServerBuilder {
     /// # Errors
     ///
     /// Returns the first error of what was added or set: duplicate or invalid names, schemas, URIs and templates, a missing
-    /// name or version, or no revision.
+    /// name or version, no revision, or a state that a handler needs and that was not added.
     pub fn build(self) -> Result<Server, BuildError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -421,6 +462,7 @@ impl ServerBuilder {
         if self.config.revisions.is_empty() {
             return Err(BuildError::NoRevisions);
         }
+        check_state(&self.registry, &self.state)?;
         let config = {
             let mut config = ServerConfig::new(self.info, capabilities(&self.registry, self.declared)?);
             let given = self.config;

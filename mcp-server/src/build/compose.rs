@@ -4,7 +4,8 @@ use crate::build::error::BuildError;
 use crate::build::named_list::Item;
 use crate::build::registry::{Registry, check_name};
 use crate::handlers::prompt::Prompt;
-use crate::handlers::resource::{Resource, Template};
+use crate::handlers::resource::Resource;
+use crate::handlers::template::Template;
 use crate::handlers::tool::Tool;
 
 impl Registry {

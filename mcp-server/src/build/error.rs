@@ -48,7 +48,7 @@ pub enum BuildError {
         /// The reason.
         reason: String,
     },
-    /// A resource whose definition cannot be used.
+    /// A resource whose definition or handler cannot be used.
     #[error("the resource `{uri}`: {reason}")]
     InvalidResource {
         /// The URI of the resource.
@@ -69,6 +69,16 @@ pub enum BuildError {
         template: String,
         /// The reason.
         reason: String,
+    },
+    /// A handler that takes a state ([`State`](crate::extract::State)) which the server does not have.
+    #[error("the {what} `{name}` needs a state of the type `{state}`: add it with `ServerBuilder::state`")]
+    MissingState {
+        /// The kind of handler: `tool`, `prompt`, `resource` or `template`.
+        what: &'static str,
+        /// Its name, URI or template.
+        name: String,
+        /// The type of the state.
+        state: &'static str,
     },
     /// A method of an extension that the protocol defines itself, or that is registered already.
     #[error("`{name}` cannot be the method of an extension: {reason}")]

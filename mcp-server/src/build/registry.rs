@@ -9,7 +9,8 @@ use mcp_types::{HeaderParam, Method};
 use crate::build::error::BuildError;
 use crate::build::named_list::{NamedList, is_visible};
 use crate::handlers::prompt::Prompt;
-use crate::handlers::resource::{Resource, Template};
+use crate::handlers::resource::Resource;
+use crate::handlers::template::Template;
 use crate::handlers::tool::Tool;
 use crate::serve::context::RequestContext;
 use crate::uri_template::UriVariables;
@@ -158,6 +159,13 @@ impl Registry {
             resources: std::mem::take(&mut self.resources.changed),
             templates: std::mem::take(&mut self.templates.changed),
         }
+    }
+
+    /// Returns whether a prompt or template has a completer that the application added. Enums complete by themselves, and
+    /// only where the server declared completions.
+    pub(crate) fn needs_completions(&self) -> bool {
+        self.prompts.items.iter().any(|prompt| prompt.completers.are_given())
+            || self.templates.items.iter().any(|template| template.completers.are_given())
     }
 
     /// Returns the predicates of the resource and the templates with a URI, of which one has to admit a viewer; `None` if all

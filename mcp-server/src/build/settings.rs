@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use mcp_types::CacheScope;
 
+use crate::handlers::error_text::ErrorPolicy;
 use crate::handlers::tool::ArgumentErrors;
 
 /// A list that clients can request, for [`ServerBuilder::cache_list`](crate::ServerBuilder::cache_list).
@@ -25,6 +26,8 @@ pub(crate) struct Settings {
     pub(crate) requires_sessions: bool,
     pub(crate) page_size: usize,
     pub(crate) argument_errors: ArgumentErrors,
+    /// What is done with errors of handlers, unless it is the default.
+    pub(crate) error_policy: Option<ErrorPolicy>,
     pub(crate) caches: BTreeMap<ListKind, (i64, CacheScope)>,
     #[cfg(feature = "mrtr")]
     pub(crate) asking: crate::asking::rounds::StateSealing,
@@ -36,6 +39,7 @@ impl Default for Settings {
             requires_sessions: false,
             page_size: 1000,
             argument_errors: ArgumentErrors::default(),
+            error_policy: None,
             caches: BTreeMap::new(),
             #[cfg(feature = "mrtr")]
             asking: crate::asking::rounds::StateSealing::default(),

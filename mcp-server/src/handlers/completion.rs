@@ -1,10 +1,12 @@
 //! Completion of the arguments of prompts and of the variables of resource templates.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::Arc;
 
 use mcp_types::{CompleteResult, Completion, OrderedMap};
 
+use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::BoxFuture;
 
@@ -24,37 +26,115 @@ pub struct CompletionInput {
 /// Suggests values for an argument: an async function of a [`RequestContext`] and a [`CompletionInput`], which returns the
 /// best suggestion first.
 ///
-/// The client gets at most 100 values, their total number, and whether there are more.
+/// The function returns `Vec<String>`, or a `Result` of it with any error, as those of tools
+/// ([`IntoToolResult`](crate::IntoToolResult)); see [`IntoCompletion`]. The client gets at most 100 values, their total
+/// number, and whether there are more.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot complete an argument",
+    label = "not a completer",
+    note = "write `async fn complete(ctx: RequestContext, typed: CompletionInput) -> Vec<String>`, or with a `Result` of it"
+)]
 pub trait Completer: Send + Sync + 'static {
-    /// Returns the suggested values.
-    fn complete(&self, ctx: RequestContext, typed: CompletionInput) -> BoxFuture<Vec<String>>;
+    /// Returns why the completer cannot be registered, if there is a reason.
+    fn registration_fault(&self) -> Option<&'static str> {
+        None
+    }
+
+    /// Returns the suggested values, or the error of the completer.
+    fn complete(&self, ctx: RequestContext, typed: CompletionInput) -> BoxFuture<Result<Vec<String>, HandlerError>>;
 }
 
 impl<F, Fut> Completer for F
 where
     F: Fn(RequestContext, CompletionInput) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Vec<String>> + Send + 'static,
+    Fut: Future<Output: IntoCompletion> + Send + 'static,
 {
-    fn complete(&self, ctx: RequestContext, typed: CompletionInput) -> BoxFuture<Vec<String>> {
-        Box::pin(self(ctx, typed))
+    fn registration_fault(&self) -> Option<&'static str> {
+        <Fut::Output>::registration_fault()
+    }
+
+    fn complete(&self, ctx: RequestContext, typed: CompletionInput) -> BoxFuture<Result<Vec<String>, HandlerError>> {
+        let suggesting = self(ctx, typed);
+        Box::pin(async move { suggesting.await.into_completion() })
+    }
+}
+
+/// The types that the function of a [`Completer`] can return: `Vec<String>`, or a `Result` of it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a completer",
+    note = "return `Vec<String>`, or a `Result` of it whose error is text or implements `std::error::Error + Send + Sync`"
+)]
+pub trait IntoCompletion {
+    /// Returns why a completer with this result cannot be registered, if there is a reason.
+    #[must_use]
+    fn registration_fault() -> Option<&'static str> {
+        None
+    }
+
+    /// Converts the value into the suggested values.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of the completer.
+    fn into_completion(self) -> Result<Vec<String>, HandlerError>;
+}
+
+impl IntoCompletion for Vec<String> {
+    fn into_completion(self) -> Result<Self, HandlerError> {
+        Ok(self)
+    }
+}
+
+impl<E: Into<BoxError> + 'static> IntoCompletion for Result<Vec<String>, E> {
+    fn registration_fault() -> Option<&'static str> {
+        unsupported::<E>()
+    }
+
+    fn into_completion(self) -> Result<Vec<String>, HandlerError> {
+        self.map_err(HandlerError::new)
+    }
+}
+
+/// Suggests the choices of an enum that begin with what was typed, in any case.
+struct Choices(Arc<[String]>);
+
+impl Completer for Choices {
+    fn complete(&self, _: RequestContext, typed: CompletionInput) -> BoxFuture<Result<Vec<String>, HandlerError>> {
+        let typed = typed.value.to_lowercase();
+        let fits = |choice: &&String| choice.to_lowercase().starts_with(&typed);
+        Box::pin(ready(Ok(self.0.iter().filter(fits).cloned().collect())))
     }
 }
 
 /// The completers of one prompt or template, by argument.
 #[derive(Clone, Default)]
-pub(crate) struct Completers(BTreeMap<String, Arc<dyn Completer>>);
+pub(crate) struct Completers {
+    /// Those of the application.
+    given: BTreeMap<String, Arc<dyn Completer>>,
+    /// Those of enums, which apply where the application has none.
+    choices: BTreeMap<String, Arc<dyn Completer>>,
+}
 
 impl Completers {
     pub(crate) fn insert(&mut self, argument: &str, completer: impl Completer) {
-        self.0.insert(argument.to_owned(), Arc::new(completer));
+        self.given.insert(argument.to_owned(), Arc::new(completer));
+    }
+
+    pub(crate) fn insert_choices(&mut self, argument: &str, choices: Vec<String>) {
+        self.choices.insert(argument.to_owned(), Arc::new(Choices(choices.into())));
     }
 
     pub(crate) fn get(&self, argument: &str) -> Option<&Arc<dyn Completer>> {
-        self.0.get(argument)
+        self.given.get(argument).or_else(|| self.choices.get(argument))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.given.is_empty() && self.choices.is_empty()
+    }
+
+    /// Returns whether the application added a completer.
+    pub(crate) fn are_given(&self) -> bool {
+        !self.given.is_empty()
     }
 }
 

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use mcp_types::{ErrorObject, GetPromptRequestParams, OrderedMap, ReadResourceRequestParams};
 
+use crate::handlers::contents::ContentsDefaults;
 use crate::handlers::prompt::Prompt;
-use crate::handlers::resource::{ContentsDefaults, RequestedUri, Resource, Template};
+use crate::handlers::resource::Resource;
+use crate::handlers::template::{RequestedUri, Template};
 use crate::handlers::tool::{ArgumentErrors, Tool};
 use crate::middleware::Middleware;
 use crate::serve::context::RequestContext;
-use crate::serve::dispatch::{decode, tool_arguments};
+use crate::serve::dispatch::decode;
 use crate::serve::endpoint::{Endpoint, EndpointFuture, ResponseFuture};
 use crate::serve::response::Response;
 
@@ -35,14 +37,11 @@ impl Tool {
     pub fn layer(mut self, middleware: impl Middleware) -> Self {
         let handler = self.handler;
         let inner = Endpoint::new(move |ctx| {
-            let (this, errors) = (ctx.clone(), ctx.server().settings().argument_errors);
-            match tool_arguments(this.params()) {
-                Ok(arguments) => handler(ctx, arguments, errors),
-                Err(error) => failed(error),
-            }
+            let errors = ctx.server().settings().argument_errors;
+            handler(ctx, errors)
         });
         let outer = middleware.wrap(inner);
-        self.handler = Arc::new(move |ctx: RequestContext, _: &str, _: ArgumentErrors| call(&outer, ctx));
+        self.handler = Arc::new(move |ctx: RequestContext, _: ArgumentErrors| call(&outer, ctx));
         self
     }
 }

@@ -1,21 +1,24 @@
 //! Prompts.
 
-use std::any::Any;
-use std::fmt;
 use std::future::ready;
 use std::sync::Arc;
 
-use mcp_types::{ErrorObject, GetPromptResult, InputRequiredResult, OrderedMap, PromptArgument, PromptMessage};
+use mcp_types::{
+    ErrorObject, GetPromptResult, InputRequiredResult, OrderedMap, PromptArgument, PromptMessage, RawObject,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
+use crate::handlers::error::{BoxError, HandlerError, unsupported};
+use crate::handlers::error_text;
+use crate::handlers::extract::{HandlerFunction, PromptArguments, Refusal, Requirements, Signature};
 use crate::handlers::raw::RawDefinition;
-use crate::handlers::schema;
+use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::text_values;
-use crate::handlers::tool_result::{RoundResult, protocol_error};
+use crate::handlers::tool_result::RoundResult;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
@@ -32,36 +35,54 @@ pub struct Prompt {
     pub(crate) visible: Option<Predicate>,
     /// The definition as JSON, if the prompt was created from it.
     pub(crate) raw: Option<RawDefinition>,
+    pub(crate) requirements: Requirements,
 }
 
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> ResponseFuture + Send + Sync>;
 
 /// The types that a handler of a prompt can return: messages, one message, text as a message of the user, a [`RoundResult`] of
 /// these for handlers that may request input, or a `Result` of these.
-#[diagnostic::on_unimplemented(message = "`{Self}` cannot be the result of a prompt")]
+///
+/// The error of a `Result` is any error type, as with tools ([`IntoToolResult`](crate::IntoToolResult)). It becomes an internal
+/// error unless a protocol error is found in it.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the result of a prompt",
+    note = "return text, a `PromptMessage` or several, a `GetPromptResult`, or a `Result` of one of these",
+    note = "the error of a `Result` is text, or a type that implements `std::error::Error + Send + Sync`"
+)]
 pub trait IntoPromptResult {
+    /// Returns why a handler with this result cannot be registered, if there is a reason.
+    #[must_use]
+    fn registration_fault() -> Option<&'static str> {
+        None
+    }
+
     /// Converts the value into the result of `prompts/get`.
     ///
     /// # Errors
     ///
-    /// Returns the protocol error to respond with.
-    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject>;
+    /// Returns the error of the handler.
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError>;
 }
 
 impl IntoPromptResult for GetPromptResult {
-    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         Ok(RoundResult::Complete(self))
     }
 }
 
 impl IntoPromptResult for InputRequiredResult {
-    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         Ok(RoundResult::InputRequired(Box::new(self)))
     }
 }
 
 impl<T: IntoPromptResult> IntoPromptResult for RoundResult<T> {
-    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
+    fn registration_fault() -> Option<&'static str> {
+        T::registration_fault()
+    }
+
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         match self {
             Self::Complete(value) => value.into_prompt_result(),
             Self::InputRequired(input) => Ok(RoundResult::InputRequired(input)),
@@ -70,41 +91,42 @@ impl<T: IntoPromptResult> IntoPromptResult for RoundResult<T> {
 }
 
 impl IntoPromptResult for Vec<PromptMessage> {
-    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         GetPromptResult::new(self).into_prompt_result()
     }
 }
 
 impl IntoPromptResult for PromptMessage {
-    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         vec![self].into_prompt_result()
     }
 }
 
 impl IntoPromptResult for String {
-    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         PromptMessage::user(self).into_prompt_result()
     }
 }
 
 impl IntoPromptResult for &'static str {
-    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
         PromptMessage::user(self).into_prompt_result()
     }
 }
 
-impl<T: IntoPromptResult, E: fmt::Display + Any> IntoPromptResult for Result<T, E> {
-    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, ErrorObject> {
-        let internal = |error: E| {
-            protocol_error(&error)
-                .unwrap_or_else(|| ErrorObject::internal_error(format!("the prompt failed: {error:#}")))
-        };
-        self.map_err(internal)?.into_prompt_result()
+impl<T: IntoPromptResult, E: Into<BoxError> + 'static> IntoPromptResult for Result<T, E> {
+    fn registration_fault() -> Option<&'static str> {
+        unsupported::<E>().or_else(T::registration_fault)
+    }
+
+    fn into_prompt_result(self) -> Result<RoundResult<GetPromptResult>, HandlerError> {
+        self.map_err(HandlerError::new)?.into_prompt_result()
     }
 }
 
 /// Creates a prompt from an async function. Its arguments are the members of `A`. The protocol sends them as text; numbers,
-/// booleans and unit enums are parsed.
+/// booleans and unit enums are parsed. Clients get suggestions for enums. The doc comment of `A` describes the prompt, unless
+/// [`description`](Prompt::description) does.
 ///
 /// # Examples
 ///
@@ -128,25 +150,78 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoPromptResult + 'static,
 {
-    let mut definition = mcp_types::Prompt::new(name);
-    let arguments = arguments_of::<A>();
-    let fault = arguments.as_ref().err().cloned();
-    definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
     let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> ResponseFuture {
         match text_values::decode(arguments.iter().map(|(name, value)| (name, value.as_str()))) {
-            Ok(arguments) => {
-                let made = handler(ctx, arguments);
-                Box::pin(async move { Ok(Response::of(made.await.into_prompt_result()?, Response::Prompt)) })
-            }
+            Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
             // PR-5
-            Err(fault) => Box::pin(ready(Err(ErrorObject::invalid_params(format!("invalid arguments: {fault}"))))),
+            Err(fault) => Box::pin(ready(Err(invalid_arguments(&fault)))),
         }
     });
-    Prompt { definition, handler, completers: Completers::default(), fault, visible: None, raw: None }
+    Prompt::typed::<R>(name, schema::of_arguments::<A>(), handler)
+}
+
+/// Creates a prompt from an async function whose parameters are, in any order and number up to eight, a struct of arguments
+/// and values that are taken from the request; see [`tool_fn`](crate::tool_fn).
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::extract::State;
+/// use mcp_server::prompt_fn;
+///
+/// struct Style(String);
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Review { language: String }
+///
+/// async fn review(Review { language }: Review, State(style): State<Style>) -> String {
+///     format!("Review this {language} code by {}.", style.0)
+/// }
+///
+/// let review = prompt_fn("review", review).description("Asks for a code review");
+/// ```
+pub fn prompt_fn<Via, F>(name: impl Into<String>, function: F) -> Prompt
+where
+    F: HandlerFunction<PromptArguments, Via>,
+    F::Output: IntoPromptResult + 'static,
+{
+    let mut signature = Signature::of::<PromptArguments, Via, F>();
+    let function = Arc::new(function);
+    let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> ResponseFuture {
+        let made = F::call(Arc::clone(&function), ctx.clone(), arguments.clone());
+        Box::pin(async move {
+            match made.await {
+                Ok(value) => respond(&ctx, value),
+                Err(Refusal::Arguments(fault)) => Err(invalid_arguments(&fault)),
+                Err(Refusal::Failed(error)) => Err(error_text::of_handler(&ctx, &error)),
+            }
+        })
+    });
+    let mut prompt = Prompt::typed::<F::Output>(name, signature.schema(), handler);
+    prompt.fault = prompt.fault.or(signature.fault);
+    prompt.requirements = signature.requirements;
+    prompt
+}
+
+fn invalid_arguments(fault: &dyn std::fmt::Display) -> ErrorObject {
+    ErrorObject::invalid_params(format!("invalid arguments: {fault}"))
+}
+
+fn finished<R: IntoPromptResult>(
+    made: impl Future<Output = R> + Send + 'static,
+    ctx: RequestContext,
+) -> ResponseFuture {
+    Box::pin(async move { respond(&ctx, made.await) })
+}
+
+/// Converts what a handler returned into the response.
+fn respond<R: IntoPromptResult>(ctx: &RequestContext, returned: R) -> Result<Response, ErrorObject> {
+    let outcome = returned.into_prompt_result().map_err(|error| error_text::of_handler(ctx, &error))?;
+    Ok(Response::of(outcome, Response::Prompt))
 }
 
 /// The arguments of a prompt: the members of a struct in its order, in which user interfaces show them.
-fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument>, String> {
+fn arguments_of(schema: &RawObject) -> Result<Vec<PromptArgument>, String> {
     #[derive(Deserialize)]
     struct Shape {
         #[serde(default)]
@@ -161,7 +236,6 @@ fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument
         title: Option<String>,
         description: Option<String>,
     }
-    let schema = schema::of_arguments::<A>().map_err(|error| error.to_string())?;
     let shape: Shape = schema.decode().map_err(|error| error.to_string())?;
     if shape.kind.as_deref() != Some("object") {
         return Err("the arguments of a prompt must be a struct; use `NoArguments` for none".to_owned());
@@ -177,10 +251,39 @@ fn arguments_of<A: DeserializeOwned + JsonSchema>() -> Result<Vec<PromptArgument
 }
 
 impl Prompt {
-    /// Adds a completer, which suggests values for an argument.
+    /// A prompt whose arguments follow from a type.
+    fn typed<R: IntoPromptResult>(
+        name: impl Into<String>,
+        schema: Result<ArgumentsSchema, serde_json::Error>,
+        handler: Handler,
+    ) -> Self {
+        let mut definition = mcp_types::Prompt::new(name);
+        let schema = schema.map_err(|error| error.to_string());
+        let mut choices = Vec::new();
+        let arguments = schema.and_then(|ArgumentsSchema { schema, description, .. }| {
+            definition.description = description;
+            choices = schema::choices(&schema);
+            arguments_of(&schema)
+        });
+        let fault = arguments.as_ref().err().cloned();
+        let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
+        let mut completers = Completers::default();
+        for (argument, choices) in choices {
+            completers.insert_choices(&argument, choices);
+        }
+        definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
+        let requirements = Requirements::default();
+        Self { definition, handler, completers, fault, requirements, visible: None, raw: None }
+    }
+
+    /// Adds a completer, which suggests values for an argument. Arguments that are enums have one already, which suggests
+    /// their variants; this one replaces it.
     pub fn complete(mut self, argument: &str, completer: impl Completer) -> Self {
         if !self.definition.arguments.iter().flatten().any(|known| known.name == argument) {
             self.fault.get_or_insert_with(|| format!("there is no argument `{argument}` to complete"));
+        }
+        if let Some(fault) = completer.registration_fault() {
+            self.fault.get_or_insert_with(|| fault.to_owned());
         }
         self.completers.insert(argument, completer);
         self
@@ -217,7 +320,7 @@ mod tests {
         assert_eq!(result.messages[0].content.as_text(), Some("hi"));
         let asks = || InputRequiredResult::default().request_state("round 1");
         let asked = RoundResult::<String>::from(asks()).into_prompt_result();
-        assert_eq!(asked, Ok(RoundResult::InputRequired(Box::new(asks()))));
+        assert_eq!(asked.unwrap(), RoundResult::InputRequired(Box::new(asks())));
     }
 
     #[test]

@@ -8,11 +8,15 @@ use mcp_types::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::handlers::contents::ContentsDefaults;
 use crate::handlers::extension_method::{self, ExtensionMethod};
 use crate::handlers::prompt::{Prompt, prompt};
-use crate::handlers::resource::{ContentsDefaults, RequestedUri, Resource, Template, resource, template};
+use crate::handlers::resource::{Resource, resource};
 use crate::handlers::schema::NoArguments;
+use crate::handlers::template::{RequestedUri, Template, template};
 use crate::handlers::tool::{ArgumentErrors, Tool, raw_tool};
+#[cfg(feature = "validate")]
+use crate::handlers::validate::ArgumentChecks;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
@@ -154,8 +158,12 @@ impl Tool {
             Ok(read) => tool.definition = read,
             Err(fault) => (tool.definition.name, tool.fault) = (name_of(&definition, "name"), Some(fault)),
         }
-        tool.handler = Arc::new(move |ctx: RequestContext, _: &str, _: ArgumentErrors| call(&handler, ctx));
-        (tool.is_raw, tool.raw) = (false, Some(RawDefinition::new(definition)));
+        tool.handler = Arc::new(move |ctx: RequestContext, _: ArgumentErrors| call(&handler, ctx));
+        #[cfg(feature = "validate")]
+        {
+            (tool.argument_checks, tool.checks_output) = (ArgumentChecks::ByType, false);
+        }
+        tool.raw = Some(RawDefinition::new(definition));
         tool
     }
 }

@@ -9,9 +9,13 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use crate::handlers::definition::definition_setters;
+use crate::handlers::error_text;
+use crate::handlers::extract::{HandlerFunction, Refusal, Requirements, Signature, ToolArguments};
 use crate::handlers::raw::RawDefinition;
-use crate::handlers::schema;
+use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::tool_result::IntoToolResult;
+#[cfg(feature = "validate")]
+use crate::handlers::validate::ArgumentChecks;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
@@ -25,15 +29,24 @@ pub struct Tool {
     pub(crate) handler: Handler,
     /// Why the tool cannot be registered, for the builder to report.
     pub(crate) fault: Option<String>,
-    /// Whether arguments and results have to be validated against their schemas.
-    pub(crate) is_raw: bool,
     pub(crate) visible: Option<Predicate>,
     /// The definition as JSON, if the tool was created from it.
     pub(crate) raw: Option<RawDefinition>,
+    #[cfg(feature = "validate")]
+    pub(crate) argument_checks: ArgumentChecks,
+    /// Whether results have to be validated against their schema.
+    #[cfg(feature = "validate")]
+    pub(crate) checks_output: bool,
+    pub(crate) requirements: Requirements,
 }
 
-/// Takes the arguments as text, so that they are parsed once, into the type of the tool.
-pub(crate) type Handler = Arc<dyn Fn(RequestContext, &str, ArgumentErrors) -> ResponseFuture + Send + Sync>;
+/// Parses the arguments of the request itself, so that they are parsed once, into the type of the tool.
+pub(crate) type Handler = Arc<dyn Fn(RequestContext, ArgumentErrors) -> ResponseFuture + Send + Sync>;
+
+/// The arguments of a request as text. They may be absent.
+pub(crate) fn arguments_of(params: &PayloadBuf) -> &str {
+    params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}")
+}
 
 /// How invalid arguments of a tool are reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,7 +70,9 @@ impl ArgumentErrors {
 }
 
 /// Creates a tool from an async function. Its arguments are any type with a schema, its result any type that implements
-/// [`IntoToolResult`].
+/// [`IntoToolResult`]. The doc comment of the arguments describes the tool, unless [`description`](Tool::description) does.
+///
+/// [`tool_fn`] is for functions with other parameters.
 ///
 /// # Examples
 ///
@@ -83,7 +98,8 @@ impl ArgumentErrors {
 /// ```
 ///
 /// Arguments are validated by deserialising them into their type. Further constraints of the schema, such as
-/// `#[schemars(range(max = 8))]`, are hints for the model; the handler has to check them.
+/// `#[schemars(range(max = 8))]`, `length` or `regex`, are enforced with the feature `validate`: arguments of a tool that has
+/// any must fit the whole schema. Without the feature they are hints for the model.
 pub fn tool<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Tool
 where
     A: DeserializeOwned + JsonSchema + 'static,
@@ -91,17 +107,68 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoToolResult + 'static,
 {
-    let input = schema::of_arguments::<A>();
-    let fault = input.as_ref().err().map(ToString::to_string);
-    let mut definition = mcp_types::Tool::new(name).input_schema(input.unwrap_or_default());
-    definition.output_schema = R::output_schema();
-    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ResponseFuture {
+    let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
+        let arguments = arguments_of(ctx.params());
         match serde_json::from_str(arguments) {
-            Ok(arguments) => finished(handler(ctx, arguments)),
+            Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
             Err(fault) => Box::pin(ready(errors.respond(describe_invalid_member::<A>(arguments, &fault)))),
         }
     });
-    Tool { definition, handler, fault, is_raw: false, visible: None, raw: None }
+    Tool::typed::<R>(name, schema::of_arguments::<A>(), handler)
+}
+
+/// Creates a tool from an async function whose parameters are, in any order and number up to eight, a struct of arguments and
+/// values that are taken from the request: [`RequestContext`], [`State`](crate::extract::State),
+/// [`Principal`](crate::Principal), [`Extension`](crate::extract::Extension), and any type that implements
+/// [`FromContext`](crate::extract::FromContext).
+///
+/// At most one parameter is a struct of arguments; without one, the tool takes none. A state that the function takes and that
+/// the server lacks is an error of [`ServerBuilder::build`](crate::ServerBuilder::build). If a value cannot be taken from the
+/// request, the handler is not called; see [`FromContext`](crate::extract::FromContext).
+///
+/// # Examples
+///
+/// ```
+/// use mcp_server::extract::State;
+/// use mcp_server::{Principal, Server, tool_fn};
+/// use schemars::JsonSchema;
+/// use serde::Deserialize;
+///
+/// struct Greetings { formal: String }
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Greet { name: String }
+///
+/// async fn greet(State(greetings): State<Greetings>, user: Option<Principal>, Greet { name }: Greet) -> String {
+///     let from = user.map_or("a stranger".to_owned(), |user| user.subject.to_string());
+///     format!("{}, {name}, from {from}", greetings.formal)
+/// }
+///
+/// let greetings = Greetings { formal: "Good day".to_owned() };
+/// let server = Server::builder("greeter", "1.0").state(greetings).tool(tool_fn("greet", greet)).build()?;
+/// # Ok::<(), mcp_server::BuildError>(())
+/// ```
+pub fn tool_fn<Via, F>(name: impl Into<String>, function: F) -> Tool
+where
+    F: HandlerFunction<ToolArguments, Via>,
+    F::Output: IntoToolResult + 'static,
+{
+    let mut signature = Signature::of::<ToolArguments, Via, F>();
+    let function = Arc::new(function);
+    let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
+        let call = F::call(Arc::clone(&function), ctx.clone(), ());
+        Box::pin(async move {
+            match call.await {
+                Ok(value) => respond(&ctx, value),
+                Err(Refusal::Arguments(fault)) => errors.respond(fault),
+                Err(Refusal::Failed(error)) => error_text::of_tool(&ctx, &error),
+            }
+        })
+    });
+    let mut tool = Tool::typed::<F::Output>(name, signature.schema(), handler);
+    tool.fault = tool.fault.or(signature.fault);
+    tool.requirements = signature.requirements;
+    tool
 }
 
 /// Creates a tool with a given schema, whose function gets the arguments as raw JSON.
@@ -115,26 +182,72 @@ where
 {
     let mut definition = mcp_types::Tool::new(name).input_schema(input_schema);
     definition.output_schema = R::output_schema();
-    let handler = Arc::new(move |ctx: RequestContext, arguments: &str, errors: ArgumentErrors| -> ResponseFuture {
-        match RawObject::parse(arguments) {
-            Ok(arguments) => finished(handler(ctx, arguments)),
+    let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
+        match RawObject::parse(arguments_of(ctx.params())) {
+            Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
             Err(fault) => Box::pin(ready(errors.respond(fault.to_string()))),
         }
     });
-    Tool { definition, handler, fault: None, is_raw: true, visible: None, raw: None }
+    let fault = R::registration_fault().map(str::to_owned);
+    Tool {
+        definition,
+        handler,
+        fault,
+        #[cfg(feature = "validate")]
+        argument_checks: ArgumentChecks::BySchema,
+        #[cfg(feature = "validate")]
+        checks_output: true,
+        requirements: Requirements::default(),
+        visible: None,
+        raw: None,
+    }
 }
 
-fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -> ResponseFuture {
-    Box::pin(async move { Ok(Response::of(call.await.into_tool_result()?, Response::ToolCall)) })
+fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static, ctx: RequestContext) -> ResponseFuture {
+    Box::pin(async move { respond(&ctx, call.await) })
+}
+
+/// Converts what a handler returned into the response.
+pub(super) fn respond<R: IntoToolResult>(ctx: &RequestContext, returned: R) -> Result<Response, ErrorObject> {
+    match returned.into_tool_result() {
+        Ok(outcome) => Ok(Response::of(outcome, Response::ToolCall)),
+        Err(error) => error_text::of_tool(ctx, &error),
+    }
 }
 
 /// Names the member that is invalid, by parsing the arguments a second time.
-fn describe_invalid_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) -> String {
+pub(crate) fn describe_invalid_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) -> String {
     let named = PayloadBuf::parse(arguments, &Limits::default()).and_then(|payload| payload.decode::<A>().map(drop));
     named.err().map_or_else(|| fault.to_string(), |named| named.to_string())
 }
 
 impl Tool {
+    /// A tool whose schemas follow from types.
+    pub(super) fn typed<R: IntoToolResult>(
+        name: impl Into<String>,
+        input: Result<ArgumentsSchema, serde_json::Error>,
+        handler: Handler,
+    ) -> Self {
+        let fault = input.as_ref().err().map(ToString::to_string);
+        let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
+        let input = input.unwrap_or_default();
+        let mut definition = mcp_types::Tool::new(name).input_schema(input.schema);
+        definition.description = input.description;
+        definition.output_schema = R::output_schema();
+        Self {
+            definition,
+            handler,
+            fault,
+            #[cfg(feature = "validate")]
+            argument_checks: if input.has_constraints { ArgumentChecks::Constraints } else { ArgumentChecks::ByType },
+            #[cfg(feature = "validate")]
+            checks_output: false,
+            requirements: Requirements::default(),
+            visible: None,
+            raw: None,
+        }
+    }
+
     /// Sets hints about the tool's behaviour.
     pub fn annotations(mut self, annotations: ToolAnnotations) -> Self {
         self.definition.annotations = Some(annotations);
@@ -144,7 +257,10 @@ impl Tool {
     /// Sets the schema of the structured content, if the return type of the handler does not have one.
     pub fn output_schema(mut self, schema: impl Into<RawObject>) -> Self {
         self.definition.output_schema = Some(schema.into());
-        self.is_raw = true;
+        #[cfg(feature = "validate")]
+        {
+            self.checks_output = true;
+        }
         self
     }
 

@@ -1,15 +1,12 @@
 //! The results of tools.
 
-use std::any::Any;
 use std::borrow::Cow;
-use std::error::Error;
-use std::fmt;
 
-use mcp_types::{CallToolResult, ContentBlock, ErrorObject, InputRequiredResult, RawObject};
+use mcp_types::{CallToolResult, ContentBlock, ErrorObject, InputRequiredResult, RawJson, RawObject};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::asking::error::AskError;
+use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::handlers::schema;
 
 /// The result of one round of a handler that may request input: the result of the request, or input requests for the client.
@@ -30,13 +27,18 @@ impl<R> From<InputRequiredResult> for RoundResult<R> {
 
 /// The types that a handler of a tool can return.
 ///
-/// Text, content blocks, [`Json`] for structured content, [`CallToolResult`] for full control, `()` for nothing, a
-/// [`RoundResult`] of these for handlers that may request input, and a `Result` of any of these. An error becomes a result with
-/// `isError`, which the model can read. An [`ErrorObject`] becomes a protocol error, also as the source of a
-/// [`HandlerError`].
+/// Text, content blocks, [`Json`] for structured content, a pair of [`Json`] and content blocks for both, [`CallToolResult`] for full control, `()` for nothing, an
+/// [`RoundResult`] of these for handlers that may request input, and a `Result` of any of these.
+///
+/// The error of a `Result` is any error type: an enum of `thiserror`, `anyhow::Error` (feature `anyhow`), a boxed error,
+/// [`HandlerError`], text. It becomes a result with `isError`, whose text the model reads; see
+/// [`ServerBuilder::on_handler_error`](crate::ServerBuilder::on_handler_error). An [`ErrorObject`], or an
+/// [`AskError`](crate::AskError) for which the protocol has a code, becomes a protocol error, also if it is the cause
+/// ([`source`](std::error::Error::source)) of another error.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
-    note = "return text, `Json<T>`, a content block, a `CallToolResult`, or a `Result` of one of these"
+    note = "return text, `Json<T>`, a content block, `(Json<T>, Vec<ContentBlock>)`, a `CallToolResult`, or a `Result` of one of these",
+    note = "the error of a `Result` is text, or a type that implements `std::error::Error + Send + Sync`"
 )]
 pub trait IntoToolResult {
     /// Returns the schema of the structured content, if there is any.
@@ -45,21 +47,28 @@ pub trait IntoToolResult {
         None
     }
 
+    /// Returns why a handler with this result cannot be registered, if there is a reason.
+    #[must_use]
+    fn registration_fault() -> Option<&'static str> {
+        None
+    }
+
     /// Converts the value into the result of `tools/call`.
     ///
     /// # Errors
     ///
-    /// Returns the protocol error to respond with.
-    fn into_tool_result(self) -> Result<RoundResult<CallToolResult>, ErrorObject>;
+    /// Returns the error of the handler.
+    fn into_tool_result(self) -> Result<RoundResult<CallToolResult>, HandlerError>;
 }
 
-type ToolResult = Result<RoundResult<CallToolResult>, ErrorObject>;
+type ToolResult = Result<RoundResult<CallToolResult>, HandlerError>;
 
 fn complete(result: CallToolResult) -> ToolResult {
     Ok(RoundResult::Complete(result))
 }
 
-/// Structured content: the value as JSON, and as text for clients without support for structured content.
+/// A value as JSON: the structured content of a tool, with the same as text for clients without support for it, or the text of
+/// a resource, with the MIME type `application/json` unless another one is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "a wrapper around one value")]
 pub struct Json<T>(pub T);
@@ -70,10 +79,26 @@ impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
     }
 
     fn into_tool_result(self) -> ToolResult {
-        CallToolResult::structured(&self.0)
-            .map(RoundResult::Complete)
-            .map_err(|error| ErrorObject::internal_error(format!("the result is not JSON: {error}")))
+        CallToolResult::structured(&self.0).map(RoundResult::Complete).map_err(not_json)
     }
+}
+
+/// Structured content with content blocks of the handler's own, instead of the value as text. Clients without support for
+/// structured content, and many models, see only the blocks.
+impl<T: Serialize + JsonSchema> IntoToolResult for (Json<T>, Vec<ContentBlock>) {
+    fn output_schema() -> Option<RawObject> {
+        schema::of::<T>().ok()
+    }
+
+    fn into_tool_result(self) -> ToolResult {
+        let (Json(value), content) = self;
+        let value = RawJson::new(&value).map_err(not_json)?;
+        complete(CallToolResult::new(content).structured_content(value))
+    }
+}
+
+fn not_json(error: serde_json::Error) -> HandlerError {
+    ErrorObject::internal_error(format!("the result is not JSON: {error}")).into()
 }
 
 impl IntoToolResult for CallToolResult {
@@ -91,6 +116,10 @@ impl IntoToolResult for InputRequiredResult {
 impl<T: IntoToolResult> IntoToolResult for RoundResult<T> {
     fn output_schema() -> Option<RawObject> {
         T::output_schema()
+    }
+
+    fn registration_fault() -> Option<&'static str> {
+        T::registration_fault()
     }
 
     fn into_tool_result(self) -> ToolResult {
@@ -137,98 +166,22 @@ impl IntoToolResult for () {
     }
 }
 
-impl<T: IntoToolResult, E: fmt::Display + Any> IntoToolResult for Result<T, E> {
+impl<T: IntoToolResult, E: Into<BoxError> + 'static> IntoToolResult for Result<T, E> {
     fn output_schema() -> Option<RawObject> {
         T::output_schema()
     }
 
+    fn registration_fault() -> Option<&'static str> {
+        unsupported::<E>().or_else(T::registration_fault)
+    }
+
     fn into_tool_result(self) -> ToolResult {
-        match self {
-            Ok(value) => value.into_tool_result(),
-            Err(error) => match protocol_error(&error) {
-                Some(error) => Err(error),
-                None => complete(CallToolResult::error(format!("{error:#}"))),
-            },
-        }
-    }
-}
-
-/// Returns the protocol error that an error contains or stands for, if any.
-pub(crate) fn protocol_error(error: &dyn Any) -> Option<ErrorObject> {
-    if let Some(boxed) = error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
-        return of_error(boxed.as_ref());
-    }
-    if let Some(HandlerError(boxed)) = error.downcast_ref() {
-        return of_error(boxed.as_ref());
-    }
-    if let Some(error) = error.downcast_ref::<ErrorObject>() {
-        return of_error(error);
-    }
-    error.downcast_ref::<AskError>().and_then(|error| of_error(error))
-}
-
-/// Searches an error and its sources.
-fn of_error(error: &(dyn Error + 'static)) -> Option<ErrorObject> {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        let object = error.downcast_ref::<ErrorObject>().cloned();
-        let object = object.or_else(|| error.downcast_ref::<AskError>().and_then(AskError::to_error_object));
-        #[cfg(feature = "mrtr")]
-        let object = object.or_else(|| match error.downcast_ref::<mcp_mrtr::InvalidInputRequests>() {
-            Some(refused @ mcp_mrtr::InvalidInputRequests::MissingCapabilities(_)) => Some(refused.to_error_object()),
-            _ => None,
-        });
-        if object.is_some() {
-            return object;
-        }
-        next = error.source();
-    }
-    None
-}
-
-/// Any error, for handlers that use `?` on several types of errors.
-///
-/// # Examples
-///
-/// ```
-/// use mcp_server::HandlerError;
-///
-/// async fn size(path: &str) -> Result<String, HandlerError> {
-///     let size = std::fs::metadata(path)?.len();
-///     if size == 0 {
-///         return Err(HandlerError::new("the file is empty"));
-///     }
-///     Ok(format!("{size} bytes"))
-/// }
-/// ```
-#[derive(Debug)]
-pub struct HandlerError(Box<dyn Error + Send + Sync>);
-
-impl HandlerError {
-    /// Creates an error from a message.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into().into())
-    }
-}
-
-impl fmt::Display for HandlerError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// `HandlerError` does not implement [`Error`], as that would conflict with this conversion.
-impl<E: Error + Send + Sync + 'static> From<E> for HandlerError {
-    fn from(error: E) -> Self {
-        Self(Box::new(error))
+        self.map_err(HandlerError::new)?.into_tool_result()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use mcp_types::ErrorCode;
-
     use super::*;
 
     fn result(value: impl IntoToolResult) -> CallToolResult {
@@ -239,36 +192,11 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_for_the_model_to_read() {
-        let failed = result(Err::<String, _>("no such file"));
-        assert_eq!(failed.is_error, Some(true));
-        assert_eq!(failed.content[0].as_text(), Some("no such file"));
-        let failed = result(Err::<String, _>(HandlerError::new("no such file")));
-        assert_eq!(failed.content[0].as_text(), Some("no such file"));
-    }
-
-    #[test]
-    fn protocol_errors_stay_what_they_are() {
-        #[derive(Debug, thiserror::Error)]
-        #[error("it failed")]
-        struct Failed(#[source] ErrorObject);
-
-        let object = || ErrorObject::invalid_params("no");
-        let plain = Err::<String, _>(object()).into_tool_result();
-        let boxed = Err::<String, Box<dyn Error + Send + Sync>>(object().into()).into_tool_result();
-        let wrapped = Err::<String, HandlerError>(object().into()).into_tool_result();
-        let caused = Err::<String, HandlerError>(Failed(object()).into()).into_tool_result();
-        for refused in [plain, boxed, wrapped, caused] {
-            assert_eq!(refused.unwrap_err().code, ErrorCode::INVALID_PARAMS);
-        }
-    }
-
-    #[test]
     fn a_tool_may_ask_before_it_answers() {
         assert_eq!(result(RoundResult::Complete("done")).content[0].as_text(), Some("done"));
         let asks = || InputRequiredResult::default().request_state("round 1");
         let asked = RoundResult::<String>::from(asks()).into_tool_result();
-        assert_eq!(asked, Ok(RoundResult::InputRequired(Box::new(asks()))));
+        assert_eq!(asked.unwrap(), RoundResult::InputRequired(Box::new(asks())));
     }
 
     #[test]

@@ -1,8 +1,8 @@
-//! Validation of raw arguments and structured results against JSON Schemas.
+//! Validation of arguments and structured results against JSON Schemas.
 
 use std::sync::Arc;
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::{Draft, PatternOptions, ValidationOptions, Validator};
 use mcp_types::{CallToolResult, ErrorObject, RawObject, SchemaBudget, parse_value};
 use serde_json::Value;
 
@@ -16,6 +16,17 @@ const MAX_EXPLAINED_EVALUATIONS: usize = 10_000;
 /// The limits of a regular expression: backtracking steps of a match, and compiled bytes.
 const MAX_BACKTRACKING: usize = 10_000;
 const MAX_PATTERN_BYTES: usize = 2 * 1024 * 1024;
+
+/// How the arguments of a tool are validated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum ArgumentChecks {
+    /// By deserialising them, which is enough.
+    ByType,
+    /// By deserialising them, and by the constraints of the schema that this does not check.
+    Constraints,
+    /// By the schema.
+    BySchema,
+}
 
 /// The compiled schemas of a tool.
 #[derive(Default)]
@@ -31,14 +42,20 @@ struct CompiledSchema {
 }
 
 impl Validators {
-    /// Compiles the schemas of a raw tool. Arguments and results of typed tools need no validation.
+    /// Compiles the schemas of a raw tool. Typed arguments need validation only for constraints that deserialising does not
+    /// check, and typed results need none.
     pub(crate) fn of(tool: &Tool) -> Result<Self, String> {
-        if !tool.is_raw {
-            return Ok(Self::default());
-        }
-        let input = compile("input", &tool.definition.input_schema)?;
-        let output = tool.definition.output_schema.as_ref().map(|schema| compile("output", schema)).transpose()?;
-        Ok(Self { input: Some(input), output })
+        let schema = &tool.definition.input_schema;
+        let input = match tool.argument_checks {
+            ArgumentChecks::ByType => None,
+            // A format such as `email` is a constraint by `schemars`, and a mere hint by the default of JSON Schema.
+            ArgumentChecks::Constraints => {
+                Some(compile_with("input", schema, jsonschema::options().should_validate_formats(true))?)
+            }
+            ArgumentChecks::BySchema => Some(compile("input", schema)?),
+        };
+        let output = tool.definition.output_schema.as_ref().filter(|_| tool.checks_output);
+        Ok(Self { input, output: output.map(|schema| compile("output", schema)).transpose()? })
     }
 
     /// Returns why arguments are not valid.
@@ -84,9 +101,13 @@ pub(crate) fn checked(validators: Option<Arc<Validators>>, call: ResponseFuture)
 /// Compiles a schema. References must be local: nothing is ever fetched.
 // J-6, J-9
 fn compile(which: &str, schema: &RawObject) -> Result<CompiledSchema, String> {
+    compile_with(which, schema, jsonschema::options())
+}
+
+fn compile_with(which: &str, schema: &RawObject, options: ValidationOptions<'_>) -> Result<CompiledSchema, String> {
     let budget = SchemaBudget::new(schema).map_err(|error| format!("the {which} schema is refused: {error}"))?;
     let patterns = PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKING).size_limit(MAX_PATTERN_BYTES);
-    let options = jsonschema::options().with_pattern_options(patterns);
+    let options = options.with_pattern_options(patterns);
     // J-1: no `$schema` means 2020-12.
     let has_draft = budget.schema().get("$schema").is_some();
     let options = if has_draft { options } else { options.with_draft(Draft::Draft202012) };

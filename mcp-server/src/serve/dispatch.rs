@@ -15,7 +15,9 @@ use crate::build::named_list::{Item, NamedList, is_visible};
 use crate::build::registry::{Readable, Registry};
 use crate::build::settings::ListKind;
 use crate::handlers::completion::{self, CompletionInput};
-use crate::handlers::resource::RequestedUri;
+use crate::handlers::error_text;
+use crate::handlers::template::RequestedUri;
+use crate::handlers::tool::arguments_of;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::Dispatched;
 use crate::serve::page::{page, visible_page};
@@ -25,11 +27,13 @@ use crate::visibility::predicate::Visible;
 
 /// Calls the handler that is registered at this moment.
 pub(crate) fn dispatch(ctx: RequestContext) -> Dispatched {
+    let registry = ctx.server().registry();
+    if ctx.method().as_str() == "tools/call" {
+        return call_tool(&registry, ctx).unwrap_or_else(|error| Dispatched::Ready(Err(error)));
+    }
     let this = ctx.clone();
     let params = this.params();
-    let registry = ctx.server().registry();
     let served = match ctx.method().as_str() {
-        "tools/call" => return call_tool(&registry, ctx, params).unwrap_or_else(|error| Dispatched::Ready(Err(error))),
         "tools/list" => list_tools(&registry, &ctx, params),
         "prompts/list" => list_prompts(&registry, &ctx, params),
         "resources/list" => list_resources(&registry, &ctx, params),
@@ -61,14 +65,18 @@ pub(crate) fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, Erro
 }
 
 /// Calls a tool. Only the name is read here; the arguments go to the tool as they are.
-fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
+fn call_tool(registry: &Registry, ctx: RequestContext) -> Result<Dispatched, ErrorObject> {
+    let params = ctx.params();
     let invalid = |why: &dyn std::fmt::Display| ErrorObject::invalid_params(format!("`name`: {why}"));
     let name = params.get("name").ok_or_else(|| ErrorObject::invalid_params("missing field `name`"))?;
     let name: Cow<'_, str> = serde_json::from_str::<Text<'_>>(name.get()).map_err(|fault| invalid(&fault))?.0;
     // TL-15
     let unknown = || ErrorObject::invalid_params(format!("Unknown tool: {name}"));
     let tool = registry.tools.find(&name, &ctx).ok_or_else(unknown)?;
-    let arguments = tool_arguments(params)?;
+    let arguments = arguments_of(params);
+    if !arguments.starts_with('{') {
+        return Err(ErrorObject::invalid_params("`arguments`: expected an object"));
+    }
     if tool.predicate().is_some()
         && let Some(params) = registry.header_params.get(&*name)
         && let Some(claims) = ctx.extension::<ParamClaims>()
@@ -80,20 +88,12 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     if let Some(fault) = registry.validators.get(&*name).and_then(|validators| validators.check_arguments(arguments)) {
         return Ok(Dispatched::Ready(errors.respond(fault)));
     }
-    let call = (tool.handler)(ctx, arguments, errors);
     #[cfg(feature = "validate")]
-    let call = crate::handlers::validate::checked(registry.validators.get(&*name).cloned(), call);
+    let validators = registry.validators.get(&*name).cloned();
+    let call = (tool.handler)(ctx, errors);
+    #[cfg(feature = "validate")]
+    let call = crate::handlers::validate::checked(validators, call);
     Ok(Dispatched::Pending(call))
-}
-
-/// The arguments of a tool call, as text.
-pub(crate) fn tool_arguments(params: &PayloadBuf) -> Result<&str, ErrorObject> {
-    let arguments = params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}");
-    if arguments.starts_with('{') {
-        Ok(arguments)
-    } else {
-        Err(ErrorObject::invalid_params("`arguments`: expected an object"))
-    }
 }
 
 /// A string, borrowed where it has no escapes.
@@ -255,8 +255,11 @@ fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Re
         return Ok(Dispatched::Ready(Ok(Response::Completion(completion::result(Vec::new())))));
     };
     let arguments = context.and_then(|context| context.arguments).unwrap_or_default();
-    let suggested = completer.complete(ctx, CompletionInput { value: argument.value, arguments });
-    Ok(Dispatched::Pending(Box::pin(async move { Ok(Response::Completion(completion::result(suggested.await))) })))
+    let suggested = completer.complete(ctx.clone(), CompletionInput { value: argument.value, arguments });
+    Ok(Dispatched::Pending(Box::pin(async move {
+        let values = suggested.await.map_err(|error| error_text::of_handler(&ctx, &error))?;
+        Ok(Response::Completion(completion::result(values)))
+    })))
 }
 
 fn call_extension_method(

@@ -1,7 +1,6 @@
 //! Tower: the endpoint as a service, and layers as middleware.
 
 use std::any::Any;
-use std::error::Error;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
@@ -9,14 +8,12 @@ use mcp_types::ErrorObject;
 use tower_layer::Layer;
 use tower_service::Service;
 
-use crate::handlers::tool_result::protocol_error;
+use crate::handlers::error::{BoxError, HandlerError};
 use crate::middleware::{FromFn, Middleware, Next};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::{Endpoint, EndpointFuture, Request};
 use crate::serve::response::Response;
 use crate::serve::shared_service::SharedService;
-
-type BoxError = Box<dyn Error + Send + Sync>;
 
 impl Endpoint {
     /// Creates an endpoint from a tower service.
@@ -41,8 +38,8 @@ impl Endpoint {
 
 /// The error for the client: the one that the error of a service contains, or an internal error with its text.
 fn to_error_object(error: impl Into<BoxError>) -> ErrorObject {
-    let error = error.into();
-    protocol_error(&error).unwrap_or_else(|| {
+    let error = HandlerError::new(error.into());
+    error.protocol_error().unwrap_or_else(|| {
         tracing::debug!(target: "mcp", %error, "a layer failed");
         ErrorObject::internal_error(error.to_string())
     })

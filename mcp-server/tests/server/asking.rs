@@ -6,7 +6,10 @@ use mcp_server::types::{
     CreateMessageRequestParams, ElicitRequestFormParams, ElicitRequestUrlParams, Method, OrderedMap, RawObject,
     RequestedSchema, Revision, SamplingMessage,
 };
-use mcp_server::{AskError, AskOptions, Connection, HandlerError, NoArguments, RequestContext, Server, tool};
+use mcp_server::{
+    AskError, AskOptions, Connection, ErrorText, HandlerError, MissingCapability, NoArguments, RequestContext, Server,
+    tool,
+};
 use mcp_testkit::{Notes, ScriptedClient};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -23,8 +26,15 @@ where
     F: Fn(RequestContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<String, HandlerError>> + Send + 'static,
 {
-    server(|server| server.tool(tool("ask", move |ctx, _: NoArguments| ask(ctx))))
+    // Tests also see the causes of errors, which the default does not show.
+    let with_causes = |error: &HandlerError| error.chain().map(ToString::to_string).collect::<Vec<_>>().join(": ");
+    server(|server| {
+        let ask = tool("ask", move |ctx, _: NoArguments| ask(ctx));
+        server.tool(ask).on_handler_error(move |_, error| ErrorText::new(with_causes(error)))
+    })
 }
+
+const INVALID: &str = "the request to the client is not valid";
 
 fn everything() -> Value {
     json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} })
@@ -174,11 +184,11 @@ fn a_page_has_an_address() {
         result["content"][0]["text"].as_str().unwrap().to_owned()
     };
     for url in ["example.com", "/login", "://x", "https://", "1a://x", "https://a b", "mailto:ann"] {
-        assert_eq!(refusal(&visiting(url, Some("e1"))), format!("`{url}` is not an absolute URL"));
+        assert_eq!(refusal(&visiting(url, Some("e1"))), format!("{INVALID}: `{url}` is not an absolute URL"));
     }
     assert_eq!(
         refusal(&visiting("https://example.com", None)),
-        "2025-11-25 cannot express the request: ElicitRequestUrlParams.elicitationId"
+        format!("{INVALID}: 2025-11-25 cannot express the request: ElicitRequestUrlParams.elicitationId")
     );
 }
 
@@ -230,10 +240,10 @@ fn all_questions() -> Server {
             ctx.list_roots("d").await.expect_err("a refusal"),
         ];
         let kind = |error: AskError| {
-            if let AskError::NotSupported(capability) = error {
-                return capability.name();
+            if let AskError::NotSupported(MissingCapability(capability)) = error {
+                return capability.name().to_owned();
             }
-            if let AskError::NoBackChannel(why) = error { why } else { "other" }
+            if let AskError::NoBackChannel(why) = error { why.to_string() } else { "other".to_owned() }
         };
         if ctx.is_stateless() {
             errors.push(ctx.connection().ping().await.expect_err("a refusal"));

@@ -1,7 +1,9 @@
 //! Lists in pages, suggestions, and what a server says that it has.
 
-use mcp_server::types::Revision;
-use mcp_server::{CompletionInput, NoArguments, RequestContext, Server, prompt, template, text_resource, tool};
+use mcp_server::types::{ErrorObject, Revision};
+use mcp_server::{
+    CompletionInput, HandlerError, NoArguments, RequestContext, Server, prompt, template, text_resource, tool,
+};
 use mcp_testkit::ScriptedClient;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -123,8 +125,9 @@ fn atlas() -> Server {
         };
         all.iter().filter(|city| city.starts_with(&typed.value)).map(|&city| city.to_owned()).collect()
     };
-    let numbers =
-        async |_: RequestContext, typed: CompletionInput| (0..150).map(|n| format!("{}{n}", typed.value)).collect();
+    let numbers = async |_: RequestContext, typed: CompletionInput| {
+        (0..150).map(|n| format!("{}{n}", typed.value)).collect::<Vec<_>>()
+    };
     let visit = prompt("visit", async |_, _: Place| "Visit").complete("city", cities);
     let houses = template("house://{street}/{number}", "houses", async |_, _| "a house").complete("number", numbers);
     server(|server| server.prompt(visit).template(houses))
@@ -225,5 +228,85 @@ fn capabilities_follow_from_what_is_there() {
                     != -32601
             );
         }
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Tone {
+    Kind,
+    /// Without any mercy.
+    Strict,
+}
+
+/// Asks for a review.
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its shape matters")]
+struct Review {
+    tone: Tone,
+    other: Option<Tone>,
+    language: String,
+}
+
+fn completion_of(prompt: &str, argument: &str, value: &str) -> Value {
+    json!({ "ref": { "type": "ref/prompt", "name": prompt }, "argument": { "name": argument, "value": value } })
+}
+
+/// The variants of an enum are suggested unless the application does better.
+#[test]
+fn aut_11_enums_complete_by_themselves() {
+    let better = async |_: RequestContext, _: CompletionInput| vec!["better".to_owned()];
+    let server = server(|server| {
+        let review = |name: &str| prompt(name, async |_, _: Review| "Review.");
+        server.prompt(review("review")).prompt(review("own").complete("tone", better))
+    });
+    for revision in Revision::ALL {
+        let mut client = ScriptedClient::new(&server, revision);
+        for (argument, typed, values) in [
+            ("tone", "", json!(["kind", "strict"])),
+            ("tone", "S", json!(["strict"])),
+            ("other", "k", json!(["kind"])),
+            ("other", "x", json!([])),
+            ("language", "", json!([])),
+        ] {
+            assert_eq!(complete(&mut client, completion_of("review", argument, typed))["values"], values, "{argument}");
+        }
+        assert_eq!(complete(&mut client, completion_of("own", "tone", "k"))["values"], json!(["better"]));
+        assert_eq!(complete(&mut client, completion_of("own", "other", "k"))["values"], json!(["kind"]));
+        // The doc comment of the arguments describes the prompt.
+        let listed = client.result("prompts/list", json!({}));
+        assert_eq!(listed["prompts"][0]["description"], "Asks for a review.");
+    }
+}
+
+/// A prompt with an enum can be added to a server that declared no completions; there it has none.
+#[test]
+fn aut_11_enums_do_not_need_the_capability() {
+    let server = server(|server| server.offers_prompts());
+    server.update(|registry| registry.add_prompt(prompt("review", async |_, _: Review| "Review."))).unwrap();
+    let mut client = ScriptedClient::new(&server, MODERN);
+    assert_eq!(client.result("prompts/list", json!({}))["prompts"][0]["name"], "review");
+    client.error("completion/complete", completion_of("review", "tone", ""), -32601);
+}
+
+#[test]
+fn aut_11_completers_may_fail() {
+    let broken = async |_: RequestContext, typed: CompletionInput| {
+        if typed.value.is_empty() { Err("the index is gone") } else { Ok(vec![typed.value]) }
+    };
+    let refuses = async |_: RequestContext, _: CompletionInput| -> Result<Vec<String>, HandlerError> {
+        Err(ErrorObject::invalid_params("not yours").into())
+    };
+    let server = server(|server| {
+        let review = prompt("review", async |_, _: Review| "Review.");
+        server.prompt(review.complete("language", broken).complete("tone", refuses))
+    });
+    for revision in Revision::ALL {
+        let mut client = ScriptedClient::new(&server, revision);
+        assert_eq!(complete(&mut client, completion_of("review", "language", "R"))["values"], json!(["R"]));
+        let error = client.error("completion/complete", completion_of("review", "language", ""), -32603);
+        assert_eq!(error["message"], "the index is gone");
+        let error = client.error("completion/complete", completion_of("review", "tone", ""), -32602);
+        assert_eq!(error["message"], "not yours");
     }
 }

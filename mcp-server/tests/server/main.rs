@@ -2,11 +2,15 @@
 
 mod asking;
 mod audience;
+#[cfg(feature = "blocking")]
+mod blocking;
 mod building;
 mod changes;
 mod driving;
 #[cfg(feature = "mrtr")]
 mod ends;
+mod errors;
+mod extractors;
 mod failures;
 mod gateway;
 #[cfg(feature = "tower")]

@@ -94,6 +94,6 @@ fn prompts_return_what_they_like() {
     assert_eq!(made["messages"][1]["role"], "assistant");
     assert_eq!(client.result("prompts/list", json!({}))["prompts"][0].get("arguments"), None);
     let broken = client.error("prompts/get", json!({ "name": "broken" }), -32603);
-    assert_eq!(broken["message"], "the prompt failed: disk full");
+    assert_eq!(broken["message"], "disk full");
     client.error("prompts/get", json!({ "name": "refused" }), -32602);
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use mcp_server::types::{CacheScope, ErrorObject, ReadResourceResult, ResourceContents, Revision};
-use mcp_server::{ListKind, Server, UriVariables, blob_resource, resource, template, text_resource};
+use mcp_server::{
+    HandlerError, Json, ListKind, Server, UriVariables, blob_resource, resource, template, text_resource,
+};
 use mcp_testkit::ScriptedClient;
 use serde_json::{Value, json};
 
@@ -134,7 +136,7 @@ fn readers_return_what_they_like() {
     let contents = read(&mut client, "a:both");
     assert_eq!((&contents[0]["uri"], &contents[1]["blob"]), (&json!("a:1"), &json!("AA==")));
     let broken = client.error("resources/read", json!({ "uri": "a:broken" }), -32603);
-    assert_eq!(broken["message"], "cannot read a:broken: disk full");
+    assert_eq!(broken["message"], "disk full");
     client.error("resources/read", json!({ "uri": "a:secret" }), -32602);
 }
 
@@ -193,5 +195,34 @@ fn caching_is_said_where_it_belongs() {
         let read = client.result("resources/read", json!({ "uri": "a:own" }));
         assert_eq!(hints(&listed), (Value::Null, Value::Null), "{revision}");
         assert_eq!(hints(&read), (Value::Null, Value::Null), "{revision}");
+    }
+}
+
+/// JSON is text of its own type, unless another one is set.
+#[test]
+fn aut_11_resources_may_be_json() {
+    let value = || json!({ "a": 1 });
+    let server = server(|server| {
+        server
+            .resource(resource("a:json", "json", async |_| Json(json!({ "a": 1 }))))
+            .resource(resource("a:maybe", "maybe", async |_| Ok::<_, HandlerError>(Some(Json([1, 2])))))
+            .resource(resource("a:other", "other", async |_| Json([1, 2])).mime_type("application/geo+json"))
+            .template(template("b:{c}", "all", async |_, _| Json([1, 2])))
+    });
+    for revision in Revision::ALL {
+        let mut client = ScriptedClient::new(&server, revision);
+        for (uri, mime_type, text) in [
+            ("a:json", "application/json", value().to_string()),
+            ("a:maybe", "application/json", "[1,2]".to_owned()),
+            ("a:other", "application/geo+json", "[1,2]".to_owned()),
+            ("b:c", "application/json", "[1,2]".to_owned()),
+        ] {
+            let contents = client.result("resources/read", json!({ "uri": uri }))["contents"][0].take();
+            assert_eq!(contents, json!({ "uri": uri, "mimeType": mime_type, "text": text }));
+        }
+        let listed = client.result("resources/list", json!({}));
+        assert_eq!(listed["resources"][0]["mimeType"], "application/json");
+        let listed = client.result("resources/templates/list", json!({}));
+        assert_eq!(listed["resourceTemplates"][0]["mimeType"], "application/json");
     }
 }

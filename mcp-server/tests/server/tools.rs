@@ -277,3 +277,115 @@ fn sec_2_reserved_names_in_arguments_are_refused() {
         assert_eq!(client.call_tool_text("raw", json!({ "count": 1, "text": RESERVED })), "raw");
     }
 }
+
+/// Constraints that types do not have are enforced, in the words of all argument errors.
+#[cfg(feature = "validate")]
+#[test]
+fn aut_7_constraints_are_enforced() {
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Order {
+        #[schemars(range(min = 1, max = 8))]
+        seats: u8,
+        #[schemars(length(min = 2, max = 5))]
+        name: Option<String>,
+        #[schemars(regex(pattern = "^[A-Z]{3}$"))]
+        code: Option<String>,
+        #[schemars(email)]
+        mail: Option<String>,
+        #[schemars(length(max = 2), inner(range(min = 10)))]
+        rows: Option<Vec<i64>>,
+    }
+    let order = || tool("order", async |_, _: Order| "ordered");
+    let with_fn = mcp_server::tool_fn("order_fn", async |_: Order| "ordered");
+    let server_of = |errors| server(|server| server.tool(order()).argument_errors(errors));
+    let both = server(|server| server.tool(order()).tool(with_fn));
+    for revision in [LEGACY[3], MODERN] {
+        let mut client = ScriptedClient::new(&both, revision);
+        for name in ["order", "order_fn"] {
+            let good = json!({ "seats": 8, "name": "Ann", "code": "ABC", "mail": "ann@example.com", "rows": [10, 11] });
+            assert_eq!(client.call_tool_text(name, good), "ordered");
+            assert_eq!(client.call_tool_text(name, json!({ "seats": 1, "name": null })), "ordered");
+            for (member, value) in [
+                ("seats", json!(9)),
+                ("seats", json!(0)),
+                ("name", json!("A")),
+                ("name", json!("Annabel")),
+                ("code", json!("abc")),
+                ("mail", json!("nobody")),
+                ("rows", json!([10, 11, 12])),
+                ("rows/1", json!([10, 9])),
+            ] {
+                let mut arguments = json!({ "seats": 1 });
+                arguments[member.trim_end_matches("/1")] = value;
+                let result = client.call_tool(name, arguments);
+                let text = result["content"][0]["text"].as_str().unwrap();
+                assert_eq!(result["isError"], true, "{text}");
+                assert!(text.starts_with(&format!("invalid arguments: `{member}`: ")), "{text}");
+            }
+        }
+        let mut client = ScriptedClient::new(&server_of(ArgumentErrors::AsError), revision);
+        let params = json!({ "name": "order", "arguments": { "seats": 9 } });
+        client.error("tools/call", params, -32602);
+    }
+}
+
+/// A pattern that cannot be used is told when the server is built.
+#[cfg(feature = "validate")]
+#[test]
+fn aut_7_constraints_must_be_valid() {
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only its shape matters")]
+    struct Broken {
+        #[schemars(regex(pattern = "("))]
+        code: String,
+    }
+    let refusal = crate::servers::refused(|server| server.tool(tool("broken", async |_, _: Broken| "")));
+    assert!(refusal.to_string().starts_with("the tool `broken`: "), "{refusal}");
+}
+
+/// Structured content with blocks of its own.
+#[test]
+fn aut_11_structured_content_may_have_other_blocks() {
+    let add = tool("add", async |_, Add { a, b }: Add| {
+        Ok::<_, HandlerError>((Json(Sum { sum: a + b }), vec![ContentBlock::text(format!("{a} + {b} = {}", a + b))]))
+    });
+    let server = server(|server| server.tool(add));
+    for revision in Revision::ALL {
+        let mut client = ScriptedClient::new(&server, revision);
+        let result = client.call_tool("add", json!({ "a": 1, "b": 2 }));
+        assert_eq!(result["content"], json!([{ "type": "text", "text": "1 + 2 = 3" }]));
+        let known = revision >= Revision::V2025_06_18;
+        assert_eq!(result.get("structuredContent"), known.then(|| json!({ "sum": 3 })).as_ref(), "{revision}");
+        let listed = client.result("tools/list", json!({}));
+        assert_eq!(listed["tools"][0].get("outputSchema").is_some(), known, "{revision}");
+    }
+}
+
+/// Multiplies two numbers.
+///
+/// Exactly.
+#[derive(Deserialize, JsonSchema)]
+#[expect(dead_code, reason = "only its shape matters")]
+struct Multiply {
+    a: i64,
+}
+
+#[test]
+fn aut_11_doc_comments_describe_tools() {
+    let server = server(|server| {
+        server
+            .tool(tool("described", async |_, _: Multiply| ()))
+            .tool(tool("by hand", async |_, _: Multiply| ()).description("By hand"))
+            .tool(mcp_server::tool_fn("function", async |_: Multiply| ()))
+            .tool(tool("not", async |_, _: Add| ()))
+    });
+    for revision in Revision::ALL {
+        let listed = ScriptedClient::new(&server, revision).result("tools/list", json!({}));
+        let described = json!("Multiplies two numbers.\n\nExactly.");
+        for (index, expected) in [&described, &json!("By hand"), &described, &Value::Null].into_iter().enumerate() {
+            assert_eq!(&listed["tools"][index]["description"], expected);
+            assert_eq!(listed["tools"][index]["inputSchema"].get("description"), None);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use mcp_server::types::{Method, RawObject, Revision};
-use mcp_server::{AskOptions, ConnectionHandle, NoArguments, RequestContext, tool};
+use mcp_server::{AskOptions, ConnectionHandle, HandlerError, NoArguments, RequestContext, tool};
 use mcp_testkit::{Gate, ScriptedClient};
 use serde_json::{Value, json};
 
@@ -113,7 +113,9 @@ fn a_question_needs_its_request() {
     let mut asked = Box::pin(ctx.list_roots("roots"));
     assert!((&mut asked).now_or_never().is_none());
     client.assert_quiet();
-    assert_eq!(asked.now_or_never().unwrap().unwrap_err().to_string(), "the request has ended");
+    let error = HandlerError::from(asked.now_or_never().unwrap().unwrap_err());
+    let causes: Vec<_> = error.chain().map(ToString::to_string).collect();
+    assert_eq!(causes, ["the request to the client cannot be sent", "the request has ended"]);
 }
 
 /// So is one whose request is cancelled.

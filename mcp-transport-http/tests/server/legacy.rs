@@ -135,16 +135,16 @@ async fn nobody_is_asked() {
     let asking = tool("ask_all", async |ctx: RequestContext, _: NoArguments| {
         let ping = ctx.connection().ping().await.expect_err("no session");
         let roots = ctx.list_roots("roots").await.expect_err("no session");
-        format!("{ping}|{roots}")
+        format!("{ping:?}|{roots:?}")
     });
     let demo = Demo::default();
     let service = HttpService::new(server(|builder| demo.tools(builder).tool(asking)));
     for version in LEGACY {
         let answer = Post::legacy_tool(Some(version), "ask_all").json(&service, 200).await;
-        let expected = ["no request can be sent to the client: server-to-client requests need a session"; 2].join("|");
-        assert_eq!(tool_text(&answer), expected);
+        let reasons = tool_text(&answer).matches("server-to-client requests need a session").count();
+        assert_eq!(reasons, 2, "{answer}");
         let answer = Post::legacy_tool(Some(version), "ask").json(&service, 200).await;
-        assert!(answer.to_string().contains("need a session"), "{answer}");
+        assert!(answer.to_string().contains("no request can be sent to the client"), "{answer}");
     }
 }
 

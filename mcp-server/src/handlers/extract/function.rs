@@ -1,0 +1,125 @@
+//! Functions of any number of parameters.
+
+use std::sync::Arc;
+
+use crate::handlers::extract::Requirements;
+use crate::handlers::extract::param::{HandlerParam, Refusal};
+use crate::handlers::schema::ArgumentsSchema;
+use crate::serve::context::RequestContext;
+
+/// What a function handles: calls of a tool, a prompt, a resource or a resource template.
+///
+/// The library implements it for [`ToolArguments`](super::ToolArguments), [`PromptArguments`](super::PromptArguments),
+/// [`ResourceRead`](super::ResourceRead) and [`TemplateVariables`](super::TemplateVariables).
+pub trait HandlerKind: 'static {
+    /// The input of the request, as far as it is not in its context.
+    #[doc(hidden)]
+    type Input: Send + Sync + 'static;
+}
+
+/// The async functions that can be handlers: of up to eight parameters ([`HandlerParam`]) in any order, of which at most one
+/// is a struct of arguments. `Via` is inferred.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot be a handler",
+    label = "not a function that can be a handler",
+    note = "it must be async, with up to eight parameters of these types: `RequestContext`, `State<T>`, `Principal`, another type \
+            of `mcp_server::extract`, and one struct of arguments",
+    note = "a struct of arguments derives `serde::Deserialize`, and `schemars::JsonSchema` for tools and prompts",
+    note = "its future must be `Send`: nothing that is not `Send`, such as an `Rc`, may be held over an `await`",
+    note = "a closure that captures values returns an `async move` block with clones of them"
+)]
+pub trait HandlerFunction<Kind: HandlerKind, Via>: Send + Sync + 'static {
+    /// What the function returns.
+    type Output;
+
+    /// Describes the parameters.
+    #[doc(hidden)]
+    fn describe(signature: &mut Signature);
+
+    /// Makes the values of the parameters, and calls the function.
+    #[doc(hidden)]
+    fn call(
+        function: Arc<Self>,
+        ctx: RequestContext,
+        input: Kind::Input,
+    ) -> impl Future<Output = Result<Self::Output, Refusal>> + Send + 'static;
+}
+
+/// What the parameters of a function need and say.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct Signature {
+    pub(crate) requirements: Requirements,
+    /// The type of the arguments, and their schema if it is needed.
+    arguments: Option<(&'static str, Option<Result<ArgumentsSchema, serde_json::Error>>)>,
+    pub(crate) fault: Option<String>,
+}
+
+impl Signature {
+    pub(crate) fn of<Kind: HandlerKind, Via, F: HandlerFunction<Kind, Via>>() -> Self {
+        let mut signature = Self::default();
+        F::describe(&mut signature);
+        signature
+    }
+
+    pub(super) fn take_arguments(
+        &mut self,
+        name: &'static str,
+        schema: Option<Result<ArgumentsSchema, serde_json::Error>>,
+    ) {
+        if let Some((first, _)) = &self.arguments {
+            self.fault = Some(format!(
+                "its function takes two structs of arguments, `{first}` and `{name}`: make them one struct"
+            ));
+            return;
+        }
+        self.arguments = Some((name, schema));
+    }
+
+    /// The schema of the arguments; that of no arguments, if the function takes none.
+    pub(crate) fn schema(&mut self) -> Result<ArgumentsSchema, serde_json::Error> {
+        match self.arguments.take() {
+            Some((_, Some(schema))) => schema,
+            Some((_, None)) | None => crate::handlers::schema::of_arguments::<crate::NoArguments>(),
+        }
+    }
+}
+
+macro_rules! functions {
+    ($([$($param:ident: $via:ident),*],)*) => {$(
+        impl<F, Fut, Kind, $($param, $via,)*> HandlerFunction<Kind, ($(($param, $via),)*)> for F
+        where
+            Kind: HandlerKind,
+            F: Fn($($param),*) -> Fut + Send + Sync + 'static,
+            Fut: Future<Output: 'static> + Send + 'static,
+            $($param: HandlerParam<Kind, $via>,)*
+            $($via: 'static,)*
+        {
+            type Output = Fut::Output;
+
+            fn describe(signature: &mut Signature) {
+                let _ = &signature;
+                $($param::describe(signature);)*
+            }
+
+            #[allow(non_snake_case, reason = "values are named after their types")]
+            async fn call(function: Arc<Self>, ctx: RequestContext, input: Kind::Input) -> Result<Fut::Output, Refusal> {
+                let _ = (&ctx, &input);
+                $(let $param = $param::extract(&ctx, &input).await?;)*
+                Ok(function($($param),*).await)
+            }
+        }
+    )*};
+}
+
+functions! {
+    [],
+    [A: ViaA],
+    [A: ViaA, B: ViaB],
+    [A: ViaA, B: ViaB, C: ViaC],
+    [A: ViaA, B: ViaB, C: ViaC, D: ViaD],
+    [A: ViaA, B: ViaB, C: ViaC, D: ViaD, E: ViaE],
+    [A: ViaA, B: ViaB, C: ViaC, D: ViaD, E: ViaE, G: ViaG],
+    [A: ViaA, B: ViaB, C: ViaC, D: ViaD, E: ViaE, G: ViaG, H: ViaH],
+    [A: ViaA, B: ViaB, C: ViaC, D: ViaD, E: ViaE, G: ViaG, H: ViaH, I: ViaI],
+}

@@ -1,0 +1,19 @@
+//! What the functions of handlers take from a request: see [`tool_fn`](crate::tool_fn).
+
+mod function;
+mod param;
+mod requirements;
+mod values;
+
+#[doc(hidden)]
+pub use function::Signature;
+pub use function::{HandlerFunction, HandlerKind};
+#[doc(hidden)]
+pub use param::Refusal;
+pub use param::{
+    HandlerParam, PromptArguments, ResourceRead, TemplateVariables, ToolArguments, ViaArguments, ViaContext,
+    ViaVariables,
+};
+pub use requirements::Requirements;
+pub(crate) use requirements::check_state;
+pub use values::{Extension, FromContext, ProgressReporter, State};

@@ -1,0 +1,151 @@
+//! The parameters of functions.
+
+use std::any::type_name;
+use std::future::ready;
+
+use mcp_types::OrderedMap;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::handlers::error::HandlerError;
+use crate::handlers::extract::function::{HandlerKind, Signature};
+use crate::handlers::extract::values::FromContext;
+use crate::handlers::schema;
+use crate::handlers::text_values;
+use crate::handlers::tool::{arguments_of, describe_invalid_member};
+use crate::serve::context::RequestContext;
+use crate::uri_template::UriVariables;
+
+/// The parameters that the function of a handler can have. `Via` is inferred: it tells types that are decoded from the
+/// arguments of the request ([`ViaArguments`]) from those that are made from its context ([`ViaContext`]).
+///
+/// Implement [`FromContext`] instead of this trait.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be a parameter of this handler",
+    note = "take `RequestContext`, `State<T>`, `Principal`, another type of `mcp_server::extract`, or one struct of arguments, \
+            which derives `serde::Deserialize` and `schemars::JsonSchema`",
+    note = "implement `mcp_server::extract::FromContext` for types of your own"
+)]
+pub trait HandlerParam<Kind: HandlerKind, Via>: Sized + Send + 'static {
+    /// Adds the parameter to the signature of the function.
+    #[doc(hidden)]
+    fn describe(signature: &mut Signature);
+
+    /// Makes the value of the parameter.
+    #[doc(hidden)]
+    fn extract(ctx: &RequestContext, input: &Kind::Input) -> impl Future<Output = Result<Self, Refusal>> + Send;
+}
+
+/// Marks parameters that are decoded from the arguments of a request, or from the variables of its URI.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there are no values")]
+pub enum ViaArguments {}
+
+/// Marks parameters that are made from the context of a request.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there are no values")]
+pub enum ViaContext {}
+
+/// Marks the variables of a URI as they are.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there are no values")]
+pub enum ViaVariables {}
+
+/// Why a function was not called.
+#[doc(hidden)]
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "it is not part of the documented API")]
+pub enum Refusal {
+    /// The arguments, or the variables of the URI, are not valid.
+    Arguments(String),
+    /// A value could not be made from the context.
+    Failed(HandlerError),
+}
+
+impl<T: FromContext, Kind: HandlerKind> HandlerParam<Kind, ViaContext> for T {
+    fn describe(signature: &mut Signature) {
+        T::require(&mut signature.requirements);
+    }
+
+    async fn extract(ctx: &RequestContext, _: &Kind::Input) -> Result<Self, Refusal> {
+        T::from_context(ctx).await.map_err(Refusal::Failed)
+    }
+}
+
+/// The functions of tools, whose arguments are JSON.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there are no values")]
+pub enum ToolArguments {}
+
+impl HandlerKind for ToolArguments {
+    /// They are read from the request.
+    type Input = ();
+}
+
+impl<A: DeserializeOwned + JsonSchema + Send + 'static> HandlerParam<ToolArguments, ViaArguments> for A {
+    fn describe(signature: &mut Signature) {
+        signature.take_arguments(type_name::<A>(), Some(schema::of_arguments::<A>()));
+    }
+
+    fn extract(ctx: &RequestContext, (): &()) -> impl Future<Output = Result<Self, Refusal>> + Send {
+        let arguments = arguments_of(ctx.params());
+        let decoded = serde_json::from_str(arguments);
+        ready(decoded.map_err(|fault| Refusal::Arguments(describe_invalid_member::<A>(arguments, &fault))))
+    }
+}
+
+/// The functions of prompts, whose arguments are text.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there are no values")]
+pub enum PromptArguments {}
+
+impl HandlerKind for PromptArguments {
+    type Input = OrderedMap<String>;
+}
+
+impl<A: DeserializeOwned + JsonSchema + Send + 'static> HandlerParam<PromptArguments, ViaArguments> for A {
+    fn describe(signature: &mut Signature) {
+        signature.take_arguments(type_name::<A>(), Some(schema::of_arguments::<A>()));
+    }
+
+    fn extract(_: &RequestContext, input: &OrderedMap<String>) -> impl Future<Output = Result<Self, Refusal>> + Send {
+        let decoded = text_values::decode(input.iter().map(|(name, value)| (name, value.as_str())));
+        ready(decoded.map_err(|fault| Refusal::Arguments(fault.to_string())))
+    }
+}
+
+/// The functions of resource templates, whose arguments are the variables of the URI.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there are no values")]
+pub enum TemplateVariables {}
+
+impl HandlerKind for TemplateVariables {
+    type Input = UriVariables;
+}
+
+impl<V: DeserializeOwned + Send + 'static> HandlerParam<TemplateVariables, ViaArguments> for V {
+    fn describe(signature: &mut Signature) {
+        signature.take_arguments(type_name::<V>(), None);
+    }
+
+    fn extract(_: &RequestContext, input: &UriVariables) -> impl Future<Output = Result<Self, Refusal>> + Send {
+        ready(input.decode().map_err(|fault| Refusal::Arguments(fault.to_string())))
+    }
+}
+
+impl HandlerParam<TemplateVariables, ViaVariables> for UriVariables {
+    fn describe(_: &mut Signature) {}
+
+    fn extract(_: &RequestContext, input: &Self) -> impl Future<Output = Result<Self, Refusal>> + Send {
+        ready(Ok(input.clone()))
+    }
+}
+
+/// The functions of resources with a fixed URI, which have no arguments.
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "there are no values")]
+pub enum ResourceRead {}
+
+impl HandlerKind for ResourceRead {
+    type Input = ();
+}

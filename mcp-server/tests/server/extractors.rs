@@ -1,0 +1,283 @@
+//! Functions that take what they need, in any order.
+
+use mcp_server::extract::{Extension, FromContext, ProgressReporter, Requirements, State};
+use mcp_server::types::Revision;
+use mcp_server::{
+    Caller, ConnectionHandle, HandlerError, Json, Principal, RequestContext, Server, UriVariables, prompt_fn,
+    resource_fn, template_fn, tool_fn,
+};
+use mcp_testkit::ScriptedClient;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::servers::{MODERN, refused, server};
+
+const ERAS: [Revision; 2] = [Revision::V2025_11_25, MODERN];
+
+struct Store {
+    name: &'static str,
+}
+
+struct Limit(usize);
+
+#[derive(Deserialize, JsonSchema)]
+struct Find {
+    /// What to look for.
+    word: String,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Found {
+    text: String,
+}
+
+async fn args_first(Find { word }: Find, State(store): State<Store>, ctx: RequestContext) -> String {
+    format!("{word} in {} by {}", store.name, ctx.method())
+}
+
+async fn args_last(ctx: RequestContext, limit: State<Limit>, store: State<Store>, find: Find) -> Json<Found> {
+    Json(Found { text: format!("{} in {} up to {} by {}", find.word, store.name, limit.0.0, ctx.method()) })
+}
+
+async fn nothing() -> &'static str {
+    "nothing"
+}
+
+async fn only_args(Find { word }: Find) -> Result<String, HandlerError> {
+    if word.is_empty() { Err(HandlerError::new("no word")) } else { Ok(word) }
+}
+
+#[expect(clippy::too_many_arguments, reason = "as many as there can be")]
+async fn everything(
+    server: Server,
+    user: Option<Principal>,
+    note: Option<Extension<String>>,
+    connection: ConnectionHandle,
+    Find { word }: Find,
+    progress: ProgressReporter,
+    State(store): State<Store>,
+    ctx: RequestContext,
+) -> String {
+    progress.report(1);
+    assert_eq!(connection.token(), ctx.connection().token());
+    let (name, user, note) = (&server.info().name, user.is_some(), note.is_some());
+    format!("{name} {user} {note} {word} {}", store.name)
+}
+
+fn built() -> Server {
+    server(|server| {
+        server
+            .state(Store { name: "store" })
+            .state(Limit(3))
+            .tool(tool_fn("args_first", args_first))
+            .tool(tool_fn("args_last", args_last))
+            .tool(tool_fn("nothing", nothing))
+            .tool(tool_fn("only_args", only_args))
+            .tool(tool_fn("everything", everything))
+            .tool(tool_fn("closure", async |State(store): State<Store>| store.name))
+    })
+}
+
+#[test]
+fn aut_6_parameters_come_in_any_order() {
+    let server = built();
+    for revision in ERAS {
+        let mut client = ScriptedClient::new(&server, revision);
+        let word = json!({ "word": "rust" });
+        assert_eq!(client.call_tool_text("args_first", word.clone()), "rust in store by tools/call");
+        let found = client.call_tool("args_last", word.clone());
+        assert_eq!(found["structuredContent"]["text"], "rust in store up to 3 by tools/call");
+        assert_eq!(client.call_tool_text("nothing", json!({})), "nothing");
+        assert_eq!(client.call_tool_text("only_args", word.clone()), "rust");
+        assert_eq!(client.call_tool_text("closure", json!({})), "store");
+        let params = json!({ "name": "everything", "arguments": word, "_meta": { "progressToken": 1 } });
+        let id = client.start("tools/call", params);
+        client.expect_message("notifications/progress");
+        assert_eq!(client.response_to(id)["result"]["content"][0]["text"], "demo false false rust store");
+    }
+}
+
+#[test]
+fn aut_6_arguments_are_described_and_checked_as_ever() {
+    let server = built();
+    for revision in ERAS {
+        let mut client = ScriptedClient::new(&server, revision);
+        let listed = client.result("tools/list", json!({}));
+        let tool = |name: &str| {
+            let tools = listed["tools"].as_array().expect("a list").iter();
+            tools.clone().find(|tool| tool["name"] == name).cloned().expect("the tool")
+        };
+        assert_eq!(tool("args_first")["inputSchema"]["properties"]["word"]["description"], "What to look for.");
+        assert_eq!(tool("nothing")["inputSchema"], json!({ "type": "object", "additionalProperties": false }));
+        assert!(tool("args_last")["outputSchema"].is_object() && tool("args_first").get("outputSchema").is_none());
+        let wrong = client.call_tool("args_first", json!({ "word": 1 }));
+        assert_eq!(wrong["isError"], true);
+        assert!(wrong["content"][0]["text"].as_str().unwrap().contains("`word`"), "{wrong}");
+        let failed = client.call_tool("only_args", json!({ "word": "" }));
+        assert_eq!((&failed["isError"], &failed["content"][0]["text"]), (&json!(true), &json!("no word")));
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Review {
+    #[expect(dead_code, reason = "only its name matters")]
+    language: String,
+    lines: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    Text,
+    Short,
+}
+
+#[derive(Deserialize)]
+struct Day {
+    day: u16,
+    format: Option<Format>,
+}
+
+#[test]
+fn aut_6_prompts_and_resources_take_them_too() {
+    let day = async |State(store): State<Store>, Day { day, format }: Day| match format {
+        Some(Format::Short) => format!("{day}"),
+        Some(Format::Text) | None => format!("day {day} of {}", store.name),
+    };
+    let server = server(|server| {
+        server
+            .state(Store { name: "store" })
+            .prompt(prompt_fn("review", async |State(store): State<Store>, review: Review| {
+                format!("Review {} lines of {}.", review.lines, store.name)
+            }))
+            .resource(resource_fn("a:b", "store", async |_: RequestContext, store: State<Store>| store.name))
+            .template(template_fn("logs://{day}{?format}", "log", day))
+            .template(template_fn("raw://{day}", "raw", async |variables: UriVariables, ctx: RequestContext| {
+                format!("{} by {}", variables.get("day").unwrap_or_default(), ctx.method())
+            }))
+    });
+    for revision in ERAS {
+        let mut client = ScriptedClient::new(&server, revision);
+        let review = json!({ "name": "review", "arguments": { "language": "Rust", "lines": "7" } });
+        let made = client.result("prompts/get", review);
+        assert_eq!(made["messages"][0]["content"]["text"], "Review 7 lines of store.");
+        let wrong = json!({ "name": "review", "arguments": { "language": "Rust", "lines": "many" } });
+        assert!(client.error("prompts/get", wrong, -32602)["message"].as_str().unwrap().contains("`lines`"));
+        let listed = client.result("prompts/list", json!({}));
+        assert_eq!(listed["prompts"][0]["arguments"][0]["name"], "language");
+        for (uri, text) in [
+            ("a:b", "store"),
+            ("logs://7", "day 7 of store"),
+            ("logs://7?format=short", "7"),
+            ("raw://x", "x by resources/read"),
+        ] {
+            let read = client.result("resources/read", json!({ "uri": uri }));
+            assert_eq!(read["contents"][0]["text"], text);
+        }
+        // What does not fit the struct is no resource.
+        let code = if revision == MODERN { -32602 } else { -32002 };
+        for uri in ["logs://monday", "logs://7?format=long", "logs://70000"] {
+            client.error("resources/read", json!({ "uri": uri }), code);
+        }
+    }
+}
+
+/// A user of the application's own.
+struct User(String);
+
+impl FromContext for User {
+    fn require(requirements: &mut Requirements) {
+        requirements.state::<Store>();
+    }
+
+    async fn from_context(ctx: &RequestContext) -> Result<Self, HandlerError> {
+        let principal = Principal::from_context(ctx).await?;
+        let State(store) = State::<Store>::from_context(ctx).await?;
+        if &*principal.subject == "eve" {
+            return Err(HandlerError::new("eve is not welcome"));
+        }
+        Ok(Self(format!("{} of {}", principal.subject, store.name)))
+    }
+}
+
+/// Calls a tool of a server as a user, with a note attached to the request.
+fn call_as(server: &Server, revision: Revision, tool: &str, caller: &Caller) -> Value {
+    let mut client = ScriptedClient::new(server, revision);
+    let request = client.build_request("tools/call", json!({ "name": tool })).to_string();
+    let now = client.now();
+    client.connection.feed(now, request.as_bytes(), caller);
+    client.run();
+    client.next_routed().1
+}
+
+fn caller(subject: &str) -> Caller {
+    let mut caller = Caller::default();
+    caller.principal = Some(Principal::new(None, subject));
+    caller
+}
+
+#[test]
+fn aut_6_users_and_extensions_are_taken_from_the_request() {
+    let server = server(|server| {
+        server
+            .state(Store { name: "store" })
+            .tool(tool_fn("who", async |user: Principal| user.subject.to_string()))
+            .tool(tool_fn("user", async |User(name): User| name))
+            .tool(tool_fn("note", async |Extension(note): Extension<String>| (*note).clone()))
+    });
+    for revision in ERAS {
+        let text = |reply: &Value| reply["result"]["content"][0]["text"].as_str().map(str::to_owned);
+        let ann = caller("ann");
+        assert_eq!(text(&call_as(&server, revision, "who", &ann)).as_deref(), Some("ann"));
+        assert_eq!(text(&call_as(&server, revision, "user", &ann)).as_deref(), Some("ann of store"));
+        // Without a user there is no call.
+        let stranger = Caller::default();
+        for tool in ["who", "user"] {
+            let refused = call_as(&server, revision, tool, &stranger);
+            assert_eq!(refused["error"]["code"], -32600, "{refused}");
+        }
+        let eve = call_as(&server, revision, "user", &caller("eve"));
+        assert_eq!((&eve["result"]["isError"], text(&eve).as_deref()), (&json!(true), Some("eve is not welcome")));
+        // What no layer attached is a mistake of the server, which the model need not read about.
+        let missing = call_as(&server, revision, "note", &ann);
+        assert_eq!(text(&missing).as_deref(), Some("the server is not set up for this request"));
+        let mut noted = caller("ann");
+        noted.extensions.insert("a note".to_owned());
+        assert_eq!(text(&call_as(&server, revision, "note", &noted)).as_deref(), Some("a note"));
+    }
+}
+
+/// A forgotten state is told when the server is built, with the handler that needs it.
+#[test]
+fn aut_6_a_forgotten_state_is_a_build_error() {
+    let read = async |_: State<Store>| "";
+    let refusals = [
+        ("tool `find`", refused(|server| server.tool(tool_fn("find", args_first)))),
+        ("prompt `find`", refused(|server| server.prompt(prompt_fn("find", read)))),
+        ("resource `a:b`", refused(|server| server.resource(resource_fn("a:b", "find", read)))),
+        ("template `a:{b}`", refused(|server| server.template(template_fn("a:{b}", "find", read)))),
+        ("tool `user`", refused(|server| server.tool(tool_fn("user", async |_: User| "")))),
+    ];
+    for (handler, refusal) in refusals {
+        let expected = format!("the {handler} needs a state of the type `");
+        let text = refusal.to_string();
+        assert!(text.starts_with(&expected) && text.contains("Store`: add it with `ServerBuilder::state`"), "{text}");
+    }
+    // The order does not matter.
+    let find = || tool_fn("find", args_first);
+    let server = server(|server| server.tool(find()).state(Store { name: "store" }));
+    let limited = server.update(|registry| registry.add_tool(tool_fn("limited", args_last)));
+    assert!(limited.unwrap_err().to_string().contains("the tool `limited` needs a state of the type `"));
+    server.update(|registry| registry.add_tool(tool_fn("again", args_first))).unwrap();
+}
+
+#[test]
+fn aut_6_one_struct_of_arguments_only() {
+    let refusal = refused(|server| server.tool(tool_fn("both", async |_: Find, _: Review| "")));
+    let text = refusal.to_string();
+    assert!(
+        text.starts_with("the tool `both`: ") && text.contains("Find` and `") && text.contains("one struct"),
+        "{text}"
+    );
+}
