@@ -163,7 +163,7 @@ fn aut_2_layers_see_the_end_of_a_round() {
     assert_eq!(observed.take(), (vec![Outcome::Completed; 2], vec!["input_required".into(), "completed".into()]));
 }
 
-/// Nobody is left to see a request that is cancelled, except for the callback.
+/// The callback sees the end of a request whose middleware was dropped.
 // covers: AUT-2
 #[test]
 fn aut_2_cancelled_requests_have_an_end() {

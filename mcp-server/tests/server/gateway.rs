@@ -24,7 +24,7 @@ fn forwarding(server: ServerBuilder) -> ServerBuilder {
     })
 }
 
-/// Methods that nobody defines reach the fallback, through the layers, in every revision.
+/// Methods that the protocol does not define reach the fallback, through the layers, in every revision.
 // covers: GW-3
 #[test]
 fn gw_3_unknown_methods_reach_the_fallback() {
