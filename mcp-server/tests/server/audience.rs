@@ -114,7 +114,7 @@ fn gw_8_weak_handles_end_with_their_connection() {
         let server = with_inbox();
         let mut client = client_of(&server, revision, "alice");
         let (value, handle) = (Arc::new(()), client.connection.handle());
-        handle.insert(Arc::clone(&value));
+        handle.scratch().unwrap().insert(Arc::clone(&value));
         let weak = handle.downgrade();
         assert!(weak.upgrade().is_some_and(|upgraded| upgraded.token() == handle.token()));
         client.connection.handle_disconnect();

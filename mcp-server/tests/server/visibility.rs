@@ -307,7 +307,7 @@ fn aut_4_viewers_have_the_same_properties_everywhere() {
         if revision == MODERN {
             subscribe(&mut client, revision, &["a:secret"]);
         } else {
-            client.connection.handle().insert(Role("admin"));
+            client.connection.handle().scratch().unwrap().insert(Role("admin"));
         }
         server.publish(&secret);
         assert_eq!(heard(&mut client), ["resources/updated"], "{revision}");
@@ -316,42 +316,24 @@ fn aut_4_viewers_have_the_same_properties_everywhere() {
 
 /// With layers, the values that they attach to `subscriptions/listen` count for its notifications.
 // covers: AUT-4
-#[cfg(feature = "tower")]
 #[test]
 fn aut_4_middleware_determines_the_viewer() {
-    use std::task::{Context, Poll};
-
-    use mcp_server::{Endpoint, Request, Response, ResponseFuture};
-    use tower_service::Service;
-
     struct User(String);
 
-    /// Takes the user of a request from its principal.
-    #[derive(Clone)]
-    struct Authenticate(Endpoint);
-
-    impl Service<Request> for Authenticate {
-        type Response = Response;
-        type Error = ErrorObject;
-        type Future = ResponseFuture;
-
-        fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ErrorObject>> {
-            self.0.poll_ready(cx)
-        }
-
-        fn call(&mut self, request: Request) -> ResponseFuture {
-            if let Some(principal) = request.ctx.principal() {
-                let user = principal.subject.to_string();
-                request.ctx.connection().insert(User(user.clone()));
-                request.ctx.insert_extension(User(user));
+    // Takes the user of a request from its principal.
+    let authenticate = mcp_server::middleware::from_fn(async |ctx, next| {
+        if let Some(principal) = ctx.principal() {
+            let user = principal.subject.to_string();
+            if let Ok(scratch) = ctx.connection().scratch() {
+                scratch.insert(User(user.clone()));
             }
-            self.0.call(request)
+            ctx.insert_extension(User(user));
         }
-    }
-
+        next.run(ctx).await
+    });
     let is_user = |viewer: &Viewer<'_>| viewer.extension::<User>().is_some_and(|user| user.0 == "alice");
     let server = server(|server| {
-        let server = server.layer(tower_layer::layer_fn(Authenticate)).resource_subscriptions();
+        let server = server.layer(authenticate).resource_subscriptions();
         server.tool(named("secret").visible(is_user)).resource(text("a:secret").visible(is_user))
     });
     for revision in ERAS {
@@ -395,7 +377,7 @@ fn aut_4_predicates_run_without_locks() {
             let tool = named("a").visible(|viewer| {
                 viewer.server().publish(&Change::Prompts);
                 viewer.server().update(|_| Ok(())).unwrap();
-                viewer.connection().insert(1_u8);
+                viewer.connection().scratch().unwrap().insert(1_u8);
                 viewer.connection().notify(&"notifications/hello".into(), &json!({}));
                 viewer.connection().negotiated().is_none_or(|negotiated| negotiated != MODERN)
             });

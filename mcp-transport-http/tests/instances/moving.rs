@@ -27,13 +27,13 @@ async fn sessions_go_on_elsewhere() {
     // The subscription of the other instance is known here, too, and so is what it takes back.
     let mut stream = client.send(&two, "GET", &[], Value::Null).await;
     stream.text("retry").await;
-    server.publish(&mcp_server::Change::Resource("a:b".into()));
+    server.publish(&Change::Resource("a:b".into()));
     assert!(stream.text("resources/updated").await.contains("a:b"));
     client.ask(&one, "resources/unsubscribe", json!({ "uri": "a:b" })).await.json(200).await;
     let again = client.ask(&two, "ping", json!({})).await.json(200).await;
     assert_eq!(again["result"], json!({}));
-    server.publish(&mcp_server::Change::Resource("a:b".into()));
-    server.publish(&mcp_server::Change::Resources);
+    server.publish(&Change::Resource("a:b".into()));
+    server.publish(&Change::Resources);
     let heard = stream.text("resources/list_changed").await;
     assert!(heard.contains("resources/list_changed") && !heard.contains("resources/updated"), "{heard}");
     for service in [&one, &two] {
