@@ -271,6 +271,8 @@ mod build;
 mod connection;
 mod extensions;
 mod handlers;
+#[cfg(feature = "mrtr")]
+pub mod handles;
 mod serve;
 mod server;
 mod uri_template;
@@ -296,6 +298,8 @@ pub use handlers::schema::NoArguments;
 pub use handlers::text_values::InvalidText;
 pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool};
 pub use handlers::tool_result::{HandlerError, IntoToolResult, Json, Outcome};
+#[cfg(feature = "mrtr")]
+pub use handles::{Handle, HandleError, HandleValue, Handles};
 pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]

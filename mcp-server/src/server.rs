@@ -64,8 +64,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// Returns the error of the closure, or [`BuildError::NotDeclared`] if something was added for which the server declared
-    /// no capability.
+    /// Returns the error of the closure, [`BuildError::NotDeclared`] if something was added for which the server declared
+    /// no capability, or the error of a tool with handles that the server does not have.
     pub fn update(&self, change: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Result<(), BuildError> {
         let alone = self.0.updating.lock().unwrap_or_else(PoisonError::into_inner);
         let mut registry = Registry::clone(&self.registry());
@@ -74,6 +74,8 @@ impl Server {
         }
         change(&mut registry)?;
         self.check_declared(&registry)?;
+        #[cfg(feature = "mrtr")]
+        self.settings().handles.check(&registry)?;
         let [tools, prompts, resources, templates] = registry.changes().map(|changed| *changed);
         let mut registry = Arc::new(registry);
         std::mem::swap(&mut *self.0.registry.write().unwrap_or_else(PoisonError::into_inner), &mut registry);

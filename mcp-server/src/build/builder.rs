@@ -307,6 +307,16 @@ impl ServerBuilder {
         self
     }
 
+    /// Adds the handles for values of a type, which tools take and return as [`Handle`](crate::Handle)s. Errors are
+    /// reported by [`build`](Self::build).
+    #[cfg(feature = "mrtr")]
+    pub fn handles<T: crate::HandleValue>(mut self, handles: crate::Handles<T>) -> Self {
+        if let Err(fault) = self.settings.handles.insert(handles) {
+            self.fault.get_or_insert(fault);
+        }
+        self
+    }
+
     /// Adds a value of the application, which handlers get by its type with [`RequestContext::state`].
     pub fn state<T: std::any::Any + Send + Sync>(mut self, value: T) -> Self {
         self.state.insert(value);
@@ -335,7 +345,7 @@ impl ServerBuilder {
     /// # Errors
     ///
     /// Returns the first error of what was added or set: duplicate or invalid names, schemas, URIs and templates, a missing
-    /// name or version, or no revision.
+    /// name or version, no revision, or handles of a tool that were not added.
     pub fn build(self) -> Result<Server, BuildError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -346,6 +356,8 @@ impl ServerBuilder {
         if self.config.revisions.is_empty() {
             return Err(BuildError::NoRevisions);
         }
+        #[cfg(feature = "mrtr")]
+        self.settings.handles.check(&self.registry)?;
         let config = {
             let mut config = ServerConfig::new(self.info, capabilities(&self.registry, &self.declared));
             let given = self.config;

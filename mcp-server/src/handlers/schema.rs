@@ -18,6 +18,8 @@ pub(crate) fn of<T: JsonSchema>() -> Result<RawObject, serde_json::Error> {
     settings.meta_schema = None;
     settings.inline_subschemas = false;
     settings.transforms.push(Box::new(RecursiveTransform(remove_rust_formats)));
+    #[cfg(feature = "mrtr")]
+    settings.transforms.push(Box::new(RecursiveTransform(crate::handles::schema::describe)));
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     // The name of a Rust type says nothing to a model.
     schema.remove("title");

@@ -25,6 +25,9 @@ pub struct Tool {
     pub(crate) fault: Option<String>,
     /// Whether arguments and results have to be validated against their schemas.
     pub(crate) is_raw: bool,
+    /// The handles among its arguments and in its results.
+    #[cfg(feature = "mrtr")]
+    pub(crate) handles: crate::handles::schema::ToolHandles,
 }
 
 /// Takes the arguments as text, so that they are parsed once, into the type of the tool.
@@ -86,7 +89,11 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoToolResult + 'static,
 {
+    #[cfg(feature = "mrtr")]
+    let mut recorder = crate::handles::schema::SchemaRecorder::start();
     let input = schema::of_arguments::<A>();
+    #[cfg(feature = "mrtr")]
+    recorder.arguments_end();
     let fault = input.as_ref().err().map(ToString::to_string);
     let mut definition = mcp_types::Tool::new(name).input_schema(input.unwrap_or_default());
     definition.output_schema = R::output_schema();
@@ -96,7 +103,14 @@ where
             Err(fault) => Box::pin(ready(errors.respond(describe_invalid_member::<A>(arguments, &fault)))),
         }
     });
-    Tool { definition, handler, fault, is_raw: false }
+    Tool {
+        definition,
+        handler,
+        fault,
+        is_raw: false,
+        #[cfg(feature = "mrtr")]
+        handles: recorder.finish::<A>(),
+    }
 }
 
 /// Creates a tool with a given schema, whose function gets the arguments as raw JSON.
@@ -116,7 +130,14 @@ where
             Err(fault) => Box::pin(ready(errors.respond(fault.to_string()))),
         }
     });
-    Tool { definition, handler, fault: None, is_raw: true }
+    Tool {
+        definition,
+        handler,
+        fault: None,
+        is_raw: true,
+        #[cfg(feature = "mrtr")]
+        handles: Default::default(),
+    }
 }
 
 fn finished<R: IntoToolResult>(call: impl Future<Output = R> + Send + 'static) -> ResponseFuture {

@@ -66,7 +66,7 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     // TL-15
     let unknown = || ErrorObject::invalid_params(format!("Unknown tool: {name}"));
     let tool = registry.tools.get(&name).ok_or_else(unknown)?;
-    let arguments = params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}");
+    let arguments = arguments_of(params);
     if !arguments.starts_with('{') {
         return Err(ErrorObject::invalid_params("`arguments`: expected an object"));
     }
@@ -75,10 +75,21 @@ fn call_tool(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> R
     if let Some(fault) = registry.validators.get(&*name).and_then(|validators| validators.check_arguments(arguments)) {
         return Ok(Dispatched::Ready(errors.respond(fault)));
     }
+    #[cfg(not(feature = "mrtr"))]
     let call = (tool.handler)(ctx, arguments, errors);
+    #[cfg(feature = "mrtr")]
+    let call = match tool.handles.find {
+        None => (tool.handler)(ctx, arguments, errors),
+        Some(find) => crate::handles::call::call(Arc::clone(tool), find, ctx, errors),
+    };
     #[cfg(feature = "validate")]
     let call = crate::handlers::validate::checked(registry.validators.get(&*name).cloned(), call);
     Ok(Dispatched::Pending(call))
+}
+
+/// The arguments of a tool call; an empty object if there are none.
+pub(crate) fn arguments_of(params: &PayloadBuf) -> &str {
+    params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}")
 }
 
 /// A string, borrowed where it has no escapes.
