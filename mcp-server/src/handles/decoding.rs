@@ -1,7 +1,8 @@
 //! Handles in the arguments of a call.
 //!
 //! Arguments are deserialized synchronously, and opening a handle may have to wait for a store. So the arguments are
-//! deserialized twice: first to find the handles, and again when they are open, for the handler.
+//! deserialized twice: first to find the handles, and again when they are open, for the handler. If some of them are not
+//! valid, the arguments are searched again, as an untagged enum may have another variant with other handles.
 
 use std::any::{Any, TypeId};
 use std::cell::RefCell;
@@ -66,12 +67,24 @@ fn open<'a, T: HandleValue>(ctx: &'a RequestContext, text: &'a str) -> OpenFutur
     Box::pin(async move { Ok(Box::new(caller.open(text).await?) as AnyHandle) })
 }
 
+impl OpenedHandle {
+    pub(crate) fn is_valid(&self) -> bool {
+        self.handle.is_ok()
+    }
+}
+
 /// What is done with handles that are deserialized.
-enum Scope {
-    /// They are collected.
-    Finding(Vec<FoundHandle>),
-    /// They are replaced by those that were opened.
-    Opened(Rc<[OpenedHandle]>),
+struct Scope {
+    /// The handles that were opened.
+    opened: Rc<Vec<OpenedHandle>>,
+    /// Collects further handles; `None` if they are refused.
+    found: Option<Vec<FoundHandle>>,
+}
+
+impl Scope {
+    fn finding(opened: Vec<OpenedHandle>) -> Self {
+        Self { opened: Rc::new(opened), found: Some(Vec::new()) }
+    }
 }
 
 thread_local! {
@@ -87,58 +100,69 @@ impl Drop for Restore {
     }
 }
 
+/// Finds handles in arguments, beside those that were opened before, which it returns as well.
+pub(crate) type FindHandles = fn(&str, Vec<OpenedHandle>) -> (FoundHandles, Vec<OpenedHandle>);
+
 /// Finds the handles in arguments of type `A`.
-pub(crate) fn find_all<A: DeserializeOwned>(arguments: &str) -> FoundHandles {
-    let restore = Restore(SCOPE.replace(Some(Scope::Finding(Vec::new()))));
+pub(crate) fn find_all<A: DeserializeOwned>(
+    arguments: &str,
+    opened: Vec<OpenedHandle>,
+) -> (FoundHandles, Vec<OpenedHandle>) {
+    let restore = Restore(SCOPE.replace(Some(Scope::finding(opened))));
     let is_valid = serde_json::from_str::<A>(arguments).is_ok();
     let scope = SCOPE.take();
     drop(restore);
-    match scope {
-        Some(Scope::Finding(found)) if is_valid => FoundHandles::Valid(found),
-        _ => FoundHandles::InvalidArguments,
-    }
+    let Some(Scope { opened, found }) = scope else { return (FoundHandles::InvalidArguments, Vec::new()) };
+    let found = if is_valid { found.map(FoundHandles::Valid) } else { None };
+    // No other reference outlives a search.
+    (found.unwrap_or(FoundHandles::InvalidArguments), Rc::into_inner(opened).unwrap_or_default())
 }
 
 /// Calls a function that deserializes invalid arguments once more, to report the error.
 pub(crate) fn without_opening<R>(call: impl FnOnce() -> R) -> R {
-    let _restore = Restore(SCOPE.replace(Some(Scope::Finding(Vec::new()))));
+    let _restore = Restore(SCOPE.replace(Some(Scope::finding(Vec::new()))));
     call()
 }
 
 /// Calls a function that deserializes arguments with these handles.
-pub(crate) fn with_opened<R>(handles: Vec<OpenedHandle>, call: impl FnOnce() -> R) -> R {
-    let _restore = Restore(SCOPE.replace(Some(Scope::Opened(handles.into()))));
+pub(crate) fn with_opened<R>(opened: Vec<OpenedHandle>, call: impl FnOnce() -> R) -> R {
+    let scope = Scope { opened: Rc::new(opened), found: None };
+    let _restore = Restore(SCOPE.replace(Some(scope)));
     call()
 }
 
 /// Returns the handle that a text stands for, while arguments are deserialized.
 pub(crate) fn find<T: HandleValue>(text: &str) -> Result<Handle<T>, String> {
     let value = TypeId::of::<T>();
-    let opened = SCOPE.with_borrow_mut(|scope| match scope {
-        None => Err(format!(
-            "a {} handle can be deserialized only from the arguments of a tool whose schema has it; \
-             use `ctx.handles().open(..)` elsewhere",
+    let opened = SCOPE.with_borrow(|scope| scope.as_ref().map(|scope| Rc::clone(&scope.opened)));
+    let opened = opened.ok_or_else(|| {
+        format!(
+            "a {} handle can be deserialized only from the arguments of a tool whose schema has it; use \
+             `ctx.handles().open(..)` elsewhere",
             T::NAME
-        )),
-        Some(Scope::Finding(found)) => {
-            if found.iter().any(|known| known.value == value && *known.text == *text) {
-                return Ok(None);
-            }
-            if found.len() >= MAX_HANDLES {
+        )
+    })?;
+    match opened.iter().find(|known| known.value == value && *known.text == *text).map(|known| &known.handle) {
+        Some(Ok(handle)) => handle.downcast_ref::<Handle<T>>().cloned().ok_or_else(|| invalid::<T>().to_string()),
+        Some(Err(error)) => Err(error.to_string()),
+        None => collect::<T>(text, opened.len()),
+    }
+}
+
+/// Collects a handle that is not open yet, if handles are searched.
+fn collect<T: HandleValue>(text: &str, opened: usize) -> Result<Handle<T>, String> {
+    let value = TypeId::of::<T>();
+    SCOPE.with_borrow_mut(|scope| {
+        let found = scope.as_mut().and_then(|scope| scope.found.as_mut());
+        let found = found.ok_or_else(|| invalid::<T>().to_string())?;
+        if !found.iter().any(|known| known.value == value && *known.text == *text) {
+            if opened + found.len() >= MAX_HANDLES {
                 return Err(format!("more than {MAX_HANDLES} handles in one call"));
             }
             found.push(FoundHandle { value, text: text.into(), open: open::<T> });
-            Ok(None)
         }
-        Some(Scope::Opened(handles)) => Ok(Some(Rc::clone(handles))),
-    })?;
-    let Some(handles) = opened else { return Ok(Handle::unopened()) };
-    let found = handles.iter().find(|known| known.value == value && *known.text == *text);
-    match found.map(|found| &found.handle) {
-        Some(Ok(handle)) => handle.downcast_ref::<Handle<T>>().cloned().ok_or_else(|| invalid::<T>().to_string()),
-        Some(Err(error)) => Err(error.to_string()),
-        None => Err(invalid::<T>().to_string()),
-    }
+        Ok(Handle::unopened())
+    })
 }
 
 fn invalid<T: HandleValue>() -> HandleError {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use schemars::Schema;
 use serde::de::DeserializeOwned;
 
-use crate::handles::decoding::{self, FoundHandles};
+use crate::handles::decoding::{self, FindHandles};
 use crate::handles::value::HandleValue;
 
 /// A type of handles that a tool takes or returns.
@@ -22,7 +22,7 @@ pub(crate) struct UsedKind {
 pub(crate) struct ToolHandles {
     kinds: Option<Arc<[UsedKind]>>,
     /// Finds the handles in arguments; `None` if the arguments have none.
-    pub(crate) find: Option<fn(&str) -> FoundHandles>,
+    pub(crate) find: Option<FindHandles>,
 }
 
 impl ToolHandles {
@@ -61,7 +61,7 @@ impl SchemaRecorder {
         if kinds.is_empty() {
             return ToolHandles::default();
         }
-        let find: fn(&str) -> FoundHandles = decoding::find_all::<A>;
+        let find: FindHandles = decoding::find_all::<A>;
         ToolHandles { kinds: Some(kinds.into()), find: self.takes_handles.then_some(find) }
     }
 }

@@ -5,6 +5,8 @@ mod building;
 mod changes;
 mod driving;
 mod failures;
+#[cfg(feature = "mrtr")]
+mod handles;
 #[cfg(feature = "tower")]
 mod layers;
 mod lists;
