@@ -25,6 +25,7 @@
 //! | create tools, prompts and resources | [`tool`](tool()), [`raw_tool`], [`prompt`](prompt()), [`resource`](resource()), [`text_resource`], [`blob_resource`], [`template`] |
 //! | return results and errors | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`] |
 //! | use the request and its connection | [`RequestContext`], [`ConnectionHandle`] |
+//! | keep state between calls | [`Handle`], [`Handles`], [`HandleValue`]; [`handles`] |
 //! | send requests to the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
 //! | change a running server | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
 //! | add middleware | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Response`] |
@@ -166,6 +167,55 @@
 //! let clear = tool("clear", clear);
 //! ```
 //!
+//! # State between calls
+//!
+//! Modern clients have no sessions. A tool that needs state from an earlier call takes a [`Handle`] as an argument: a text that
+//! another tool returned, and that the model passes on. It is opened before the handler runs, and dereferences to its value.
+//!
+#![cfg_attr(feature = "mrtr", doc = "```")]
+#![cfg_attr(not(feature = "mrtr"), doc = "```ignore")]
+//! use mcp_server::{Handle, HandleError, HandleValue, Handles, Json, NoArguments, RequestContext, Server, tool};
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Default, Serialize, Deserialize)]
+//! struct Basket {
+//!     items: Vec<String>,
+//! }
+//!
+//! impl HandleValue for Basket {
+//!     const NAME: &'static str = "basket";
+//!     const HINT: &'static str = "Call `open_basket` to get one.";
+//! }
+//!
+//! #[derive(Serialize, JsonSchema)]
+//! struct Opened {
+//!     basket: Handle<Basket>,
+//! }
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add {
+//!     basket: Handle<Basket>,
+//!     item: String,
+//! }
+//!
+//! async fn open_basket(ctx: RequestContext, _: NoArguments) -> Result<Json<Opened>, HandleError> {
+//!     Ok(Json(Opened { basket: ctx.handles().mint(Basket::default()).await? }))
+//! }
+//!
+//! async fn add_item(_: RequestContext, Add { mut basket, item }: Add) -> Result<String, HandleError> {
+//!     basket.update(|basket| basket.items.push(item.clone())).await?;
+//!     Ok(format!("{} items", basket.items.len()))
+//! }
+//!
+//! let server = Server::builder("shop", "1.0")
+//!     .handles(Handles::<Basket>::in_memory())
+//!     .tool(tool("open_basket", open_basket))
+//!     .tool(tool("add_item", add_item))
+//!     .build()?;
+//! # Ok::<(), mcp_server::BuildError>(())
+//! ```
+//!
 //! # Middleware
 //!
 //! With the feature `tower`, [tower](https://docs.rs/tower) layers wrap all requests:
@@ -260,10 +310,10 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests); without it they return an error |
+//! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests), without which they return an error; [`handles`] |
+//! | `store-tests` | tests for implementations of [`handles::HandleStore`] |
 //! | `tower` | tower layers around requests |
 //! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas |
-
 #![forbid(unsafe_code)]
 
 mod asking;

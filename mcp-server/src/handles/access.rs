@@ -225,7 +225,8 @@ impl Access<'_> {
         Ok(Opened { json, version })
     }
 
-    /// The key of a handle. It depends on the caller, so a foreign handle has no record.
+    /// The key of a handle. It depends on the caller, so a foreign handle has no record. As the store compares digests, the
+    /// time that it takes tells nothing about a handle.
     fn key(&self, id: [u8; ID_BYTES]) -> HandleKey {
         HandleKey(self.binding.store_key(&id))
     }

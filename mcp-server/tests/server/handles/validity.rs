@@ -246,7 +246,7 @@ fn stores_have_limits() {
     opened(&mut anyone);
 }
 
-/// Handles of a principal are listed and revoked together; nobody lists those of anonymous callers.
+/// Handles of a principal are listed and revoked together; those of anonymous callers cannot be listed.
 #[test]
 fn principals_list_their_handles() {
     let server = shop(&UnixClock::default(), Handles::in_memory());
