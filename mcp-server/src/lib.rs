@@ -314,6 +314,7 @@
 //! | `store-tests` | tests for implementations of [`handles::HandleStore`] |
 //! | `tower` | tower layers around requests |
 //! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas |
+
 #![forbid(unsafe_code)]
 
 mod asking;

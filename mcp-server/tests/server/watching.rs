@@ -17,7 +17,7 @@ use tracing::{Event, Metadata, Subscriber};
 use crate::servers::{LEGACY, MODERN, fails, server};
 
 /// The fields of a span or an event, as text.
-type Fields = BTreeMap<&'static str, String>;
+pub(crate) type Fields = BTreeMap<&'static str, String>;
 
 /// Keeps everything that it is told on a thread that watches.
 ///
@@ -25,10 +25,10 @@ type Fields = BTreeMap<&'static str, String>;
 struct Watcher;
 
 #[derive(Default)]
-struct Seen {
-    spans: Vec<Fields>,
+pub(crate) struct Seen {
+    pub(crate) spans: Vec<Fields>,
     /// The events, with the span that each happened in.
-    events: Vec<(Option<u64>, Fields)>,
+    pub(crate) events: Vec<(Option<u64>, Fields)>,
     entered: Vec<u64>,
 }
 
@@ -37,7 +37,7 @@ thread_local! {
 }
 
 /// Runs something and returns what there was to see.
-fn watch(run: impl FnOnce()) -> Seen {
+pub(crate) fn watch(run: impl FnOnce()) -> Seen {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Watcher).expect("no other subscriber"));
     SEEN.set(Some(Seen::default()));

@@ -3,5 +3,6 @@
 mod arguments;
 mod building;
 mod changes;
+mod logs;
 mod shop;
 mod validity;
