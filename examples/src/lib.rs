@@ -110,6 +110,8 @@ mod guides {
     mod per_user_tools {}
     #[doc = include_str!("../../docs/running-on-several-machines.md")]
     mod running_on_several_machines {}
+    #[doc = include_str!("../../docs/state-between-calls.md")]
+    mod state_between_calls {}
     #[doc = include_str!("../../docs/stateless-or-stateful.md")]
     mod stateless_or_stateful {}
     #[doc = include_str!("../../docs/testing.md")]

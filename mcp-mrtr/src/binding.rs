@@ -3,7 +3,7 @@
 use mcp_types::jsonrpc::PayloadBuf;
 use sha2::{Digest, Sha256};
 
-/// The principal, the server and the request that a state is valid for.
+/// The principal, the server and the request that a state is valid for, or the kind of handle that it is.
 #[derive(Clone, Debug)]
 pub struct Binding {
     pub(crate) principal: [u8; DIGEST_BYTES],
@@ -36,15 +36,48 @@ impl Binding {
             request.part(name.as_bytes());
             request.part(&without_whitespace(value));
         }
-        let mut by = Hasher::default();
-        if let Some((issuer, subject)) = principal {
-            by.part(issuer.unwrap_or_default().as_bytes());
-            by.part(subject.as_bytes());
-        }
-        let mut of = Hasher::default();
-        of.part(audience.as_bytes());
-        Self { principal: by.finish(), audience: of.finish(), request: request.finish() }
+        Self { principal: of_principal(principal), audience: of_audience(audience), request: request.finish() }
     }
+
+    /// Creates the binding of a handle, which is valid in any request that takes a handle of this kind.
+    ///
+    /// `principal` and `audience` are those of [`new`](Self::new). No binding to a request equals one to a kind of handle.
+    #[must_use]
+    pub fn handle(principal: Option<(Option<&str>, &str)>, audience: &str, kind: &str) -> Self {
+        let mut request = Hasher::default();
+        // No method has an empty name.
+        for part in ["", "handle", kind] {
+            request.part(part.as_bytes());
+        }
+        Self { principal: of_principal(principal), audience: of_audience(audience), request: request.finish() }
+    }
+
+    /// Returns a digest of the binding and an id, as the key under which a store keeps what the id stands for.
+    ///
+    /// A store with such keys does not know the ids, and an id leads to nothing with another binding.
+    #[must_use]
+    pub fn store_key(&self, id: &[u8]) -> [u8; 32] {
+        let mut key = Hasher::default();
+        for part in [self.principal.as_slice(), &self.audience, &self.request, id] {
+            key.part(part);
+        }
+        key.0.finalize().into()
+    }
+}
+
+fn of_principal(principal: Option<(Option<&str>, &str)>) -> [u8; DIGEST_BYTES] {
+    let mut digest = Hasher::default();
+    if let Some((issuer, subject)) = principal {
+        digest.part(issuer.unwrap_or_default().as_bytes());
+        digest.part(subject.as_bytes());
+    }
+    digest.finish()
+}
+
+fn of_audience(audience: &str) -> [u8; DIGEST_BYTES] {
+    let mut digest = Hasher::default();
+    digest.part(audience.as_bytes());
+    digest.finish()
 }
 
 /// A digest of several parts, each prefixed by its length.
@@ -109,5 +142,24 @@ mod tests {
         let one = Binding::new(Some((Some("a"), "bc")), "", "m", &empty);
         let other = Binding::new(Some((Some("ab"), "c")), "", "m", &empty);
         assert_ne!(one.principal, other.principal);
+    }
+
+    #[test]
+    fn handles_are_bound_to_all_parts() {
+        let handle = |principal, audience, kind| Binding::handle(principal, audience, kind).store_key(b"id");
+        let ann = Some((Some("https://issuer"), "ann"));
+        let one = handle(ann, "shop", "basket");
+        assert_eq!(one, handle(ann, "shop", "basket"));
+        for other in [
+            handle(None, "shop", "basket"),
+            handle(Some((None, "ann")), "shop", "basket"),
+            handle(Some((Some("https://issuer"), "bob")), "shop", "basket"),
+            handle(ann, "bank", "basket"),
+            handle(ann, "shop", "order"),
+            Binding::handle(ann, "shop", "basket").store_key(b"di"),
+            Binding::new(ann, "shop", "handle", &PayloadBuf::default()).store_key(b"id"),
+        ] {
+            assert_ne!(one, other);
+        }
     }
 }

@@ -15,6 +15,11 @@ pub trait ReplayGuard: Send + Sync {
     /// Of concurrent calls with one nonce, only one may return `true`. An implementation that cannot decide, for example
     /// because its store is unavailable, must return `false`.
     fn claim(&self, now: u64, nonce: [u8; NONCE_BYTES], expires: u64) -> bool;
+
+    /// Returns whether the use of a state is recorded, without recording one.
+    ///
+    /// An implementation that cannot decide must return `true`.
+    fn is_claimed(&self, now: u64, nonce: &[u8; NONCE_BYTES]) -> bool;
 }
 
 /// A replay guard in memory, for a single instance.
@@ -51,6 +56,10 @@ impl ReplayGuard for MemoryReplayGuard {
         used.by_expiry.entry(expires).or_default().push(nonce);
         true
     }
+
+    fn is_claimed(&self, _: u64, nonce: &[u8; NONCE_BYTES]) -> bool {
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).nonces.contains(nonce)
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +70,9 @@ mod tests {
     fn each_is_used_once_and_forgotten_in_time() {
         let guard = MemoryReplayGuard::new(2);
         let nonce = |byte| [byte; NONCE_BYTES];
+        assert!(!guard.is_claimed(0, &nonce(1)), "it was not used yet");
         assert!(guard.claim(0, nonce(1), 10));
+        assert!(guard.is_claimed(5, &nonce(1)) && !guard.is_claimed(5, &nonce(2)));
         assert!(!guard.claim(5, nonce(1), 10));
         assert!(guard.claim(5, nonce(2), 20));
         assert!(!guard.claim(5, nonce(3), 20), "full, so it cannot be decided");

@@ -26,6 +26,7 @@
 //! | create them from functions with any parameters | [`tool_fn`], [`prompt_fn`], [`resource_fn`], [`template_fn`]; [`extract`] |
 //! | return results and errors | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`], [`ServerBuilder::on_handler_error`] |
 //! | use the request and its connection | [`RequestContext`], [`ConnectionHandle`] |
+//! | keep state between calls | [`Handle`], [`Handles`], [`HandleValue`]; [`handles`] |
 //! | send requests to the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
 //! | add middleware | [`middleware`], [`ServerBuilder::layer`], [`Tool::layer`], [`Response`], [`Outcome`] |
 //! | write a gateway | [`ServerBuilder::fallback`], [`ServerBuilder::capabilities`] |
@@ -188,6 +189,55 @@
 //! let clear = tool("clear", clear);
 //! ```
 //!
+//! # State between calls
+//!
+//! Modern clients have no sessions. A tool that needs state from an earlier call takes a [`Handle`] as an argument: a text that
+//! another tool returned, and that the model passes on. It is opened before the handler runs, and dereferences to its value.
+//!
+#![cfg_attr(feature = "mrtr", doc = "```")]
+#![cfg_attr(not(feature = "mrtr"), doc = "```ignore")]
+//! use mcp_server::{Handle, HandleError, HandleValue, Handles, Json, NoArguments, RequestContext, Server, tool};
+//! use schemars::JsonSchema;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Default, Serialize, Deserialize)]
+//! struct Basket {
+//!     items: Vec<String>,
+//! }
+//!
+//! impl HandleValue for Basket {
+//!     const NAME: &'static str = "basket";
+//!     const HINT: &'static str = "Call `open_basket` to get one.";
+//! }
+//!
+//! #[derive(Serialize, JsonSchema)]
+//! struct Opened {
+//!     basket: Handle<Basket>,
+//! }
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add {
+//!     basket: Handle<Basket>,
+//!     item: String,
+//! }
+//!
+//! async fn open_basket(ctx: RequestContext, _: NoArguments) -> Result<Json<Opened>, HandleError> {
+//!     Ok(Json(Opened { basket: ctx.handles().mint(Basket::default()).await? }))
+//! }
+//!
+//! async fn add_item(_: RequestContext, Add { mut basket, item }: Add) -> Result<String, HandleError> {
+//!     basket.update(|basket| basket.items.push(item.clone())).await?;
+//!     Ok(format!("{} items", basket.items.len()))
+//! }
+//!
+//! let server = Server::builder("shop", "1.0")
+//!     .handles(Handles::<Basket>::in_memory())
+//!     .tool(tool("open_basket", open_basket))
+//!     .tool(tool("add_item", add_item))
+//!     .build()?;
+//! # Ok::<(), mcp_server::BuildError>(())
+//! ```
+//!
 //! # Middleware
 //!
 //! [`middleware::from_fn`] puts a function around all requests ([`ServerBuilder::layer`]), or around one tool, prompt,
@@ -277,11 +327,12 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests); without it they return an error |
 //! | `tower` | tower layers as [`middleware`] |
 //! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas, and of typed arguments against constraints of `schemars` that deserialising does not check |
 //! | `anyhow` | handlers that return `anyhow::Error`, in which protocol errors are found |
 //! | `blocking` | `blocking_tool`, for functions that block; with tokio |
+//! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests), without which they return an error; [`handles`] |
+//! | `store-tests` | tests for implementations of [`handles::HandleStore`] |
 
 #![forbid(unsafe_code)]
 
@@ -290,6 +341,8 @@ mod build;
 mod connection;
 mod extensions;
 mod handlers;
+#[cfg(feature = "mrtr")]
+pub mod handles;
 pub mod middleware;
 mod serve;
 mod server;
@@ -326,6 +379,8 @@ pub use handlers::template::{Template, template, template_fn};
 pub use handlers::text_values::InvalidText;
 pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool, tool_fn};
 pub use handlers::tool_result::{IntoToolResult, Json, RoundResult};
+#[cfg(feature = "mrtr")]
+pub use handles::{Handle, HandleError, HandleValue, Handles};
 pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]

@@ -74,7 +74,7 @@ impl Server {
     /// # Errors
     ///
     /// Returns the error of the closure, [`BuildError::NotDeclared`] if something was added for which the server declared no
-    /// capability, or [`BuildError::MissingState`] if a handler needs a state that the server lacks.
+    /// capability, or the error of a handler that needs a state or handles that the server lacks.
     pub fn update(&self, change: impl FnOnce(&mut Registry) -> Result<(), BuildError>) -> Result<(), BuildError> {
         self.update_for(&Audience::all(), change)
     }
@@ -97,6 +97,8 @@ impl Server {
         change(&mut registry)?;
         self.check_declared(&registry)?;
         check_state(&registry, &self.0.state)?;
+        #[cfg(feature = "mrtr")]
+        self.settings().handles.check(&registry)?;
         let changes = registry.take_changes();
         let mut registry = Arc::new(registry);
         std::mem::swap(&mut *self.0.registry.write().unwrap_or_else(PoisonError::into_inner), &mut registry);

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use mcp_client::{CallOptions, Limits, ListLimits, RetryLimits};
 use mcp_redis::RedisOptions;
+use mcp_server::handles::MemoryHandleLimits;
 use mcp_session::{MemoryEventLimits, SessionOptions};
 use mcp_transport_stdio::{RestartPolicy, ServeOptions, ShutdownTimeouts};
 use mcp_types::jsonrpc;
@@ -27,7 +28,7 @@ const fn some(name: &'static str, file: &'static str) -> Settings {
     Settings { name, file, others: &[], is_complete: false }
 }
 
-const SETTINGS: [Settings; 18] = [
+const SETTINGS: [Settings; 20] = [
     all("jsonrpc::Limits", "mcp-types/src/jsonrpc/limits.rs", &[]),
     all("Limits", "mcp-kernel/src/limits.rs", &["message"]),
     all("CallOptions", "mcp-kernel/src/calls.rs", &[]),
@@ -51,6 +52,7 @@ const SETTINGS: [Settings; 18] = [
     all("HttpServer", "mcp-transport-http/src/server/socket/server.rs", &["legacy_sse", "path"]),
     all("SessionOptions", "mcp-session/src/options.rs", &["sweep_interval", "wrong_owner"]),
     all("MemoryEventLimits", "mcp-session/src/memory/event_limits.rs", &[]),
+    all("MemoryHandleLimits", "mcp-server/src/handles/memory.rs", &[]),
     all("RedisOptions", "mcp-redis/src/options.rs", &["command_timeout", "prefix"]),
     all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["shared_pipe"]),
     all("ListLimits", "mcp-client/src/list/limits.rs", &[]),
@@ -58,6 +60,7 @@ const SETTINGS: [Settings; 18] = [
     all("RestartPolicy", "mcp-transport-stdio/src/client/restart.rs", &["initial_delay"]),
     some("ClientBuilder", "mcp-client/src/builder.rs"),
     some("ServerBuilder", "mcp-server/src/build/builder.rs"),
+    some("Handles", "mcp-server/src/handles/kind.rs"),
     some("HttpTransport", "mcp-transport-http/src/client/transport.rs"),
     some("ChildTransport", "mcp-transport-stdio/src/client/child.rs"),
     some("StreamTransport", "mcp-transport-stdio/src/client/stream.rs"),
@@ -99,6 +102,7 @@ fn security_md_gives_the_defaults_there_are() {
         ("CallOptions", format!("{:?}", CallOptions::default())),
         ("ListLimits", format!("{:?}", ListLimits::default())),
         ("MemoryEventLimits", format!("{:?}", MemoryEventLimits::default())),
+        ("MemoryHandleLimits", format!("{:?}", MemoryHandleLimits::default())),
         ("RedisOptions", format!("{:?}", RedisOptions::default())),
         ("RetryLimits", format!("{:?}", RetryLimits::default())),
         ("RestartPolicy", format!("{:?}", RestartPolicy::default())),

@@ -54,34 +54,44 @@ impl StateSealing {
         self.limit = request_state_bytes.saturating_sub(2);
     }
 
-    fn sealer(&self) -> Result<&Sealer, AskError> {
+    /// The sealer; `None` if it needs a random key, and the random source fails.
+    pub(crate) fn sealer(&self) -> Option<&Sealer> {
         if let Some(sealer) = self.sealer.get() {
-            return Ok(sealer);
+            return Some(sealer);
         }
         let ring = match &self.ring {
             Some(ring) => ring.clone(),
             None => KeyRing::new(Key::new(u32::from_le_bytes(self.random()?), self.random()?)),
         };
         let made = Sealer::new(ring).lifetime(self.lifetime).max_bytes(self.limit);
-        Ok(self.sealer.get_or_init(|| made))
+        Some(self.sealer.get_or_init(|| made))
     }
 
-    /// The seconds since the Unix epoch.
-    fn seconds(&self) -> Result<u64, AskError> {
+    /// The seconds since the Unix epoch; `None` if there is no clock.
+    pub(crate) fn seconds(&self) -> Option<u64> {
         let now = self.unix_clock.as_ref().map_or_else(system::since_unix_epoch, |clock| Some(clock()));
-        let missing = "sealing a state needs a clock: set `ServerBuilder::unix_clock` on this platform";
-        now.map(|now| now.as_secs()).ok_or_else(|| AskError::NoBackChannel(missing.into()))
+        now.map(|now| now.as_secs())
     }
 
-    fn random<const N: usize>(&self) -> Result<[u8; N], AskError> {
+    /// Random bytes; `None` if the random source fails.
+    pub(crate) fn random<const N: usize>(&self) -> Option<[u8; N]> {
         let mut bytes = [0; N];
         let is_filled = match &self.random_source {
             Some(fill) => fill(&mut bytes),
             None => system::fill_random(&mut bytes),
         };
-        let failed = "sealing a state needs randomness, and its source failed (see `ServerBuilder::random_source`)";
-        if is_filled { Ok(bytes) } else { Err(AskError::NoBackChannel(failed.into())) }
+        is_filled.then_some(bytes)
     }
+}
+
+fn no_clock() -> AskError {
+    AskError::NoBackChannel("sealing a state needs a clock: set `ServerBuilder::unix_clock` on this platform".into())
+}
+
+fn no_randomness() -> AskError {
+    AskError::NoBackChannel(
+        "sealing a state needs randomness, and its source failed (see `ServerBuilder::random_source`)".into(),
+    )
 }
 
 /// Refuses input requests that a handler returns after it has used `elicit`, `sample`, `list_roots` or `once`: their
@@ -177,14 +187,16 @@ fn open(ctx: &RequestContext) -> Result<Round, AskError> {
 
 fn seal(ctx: &RequestContext, content: &[u8]) -> Result<String, AskError> {
     let asking = &ctx.server().settings().asking;
-    let (now, nonce) = (asking.seconds()?, asking.random::<NONCE_BYTES>()?);
-    let state = asking.sealer()?.seal(now, nonce, &binding(ctx), content);
+    let now = asking.seconds().ok_or_else(no_clock)?;
+    let nonce = asking.random::<NONCE_BYTES>().ok_or_else(no_randomness)?;
+    let state = asking.sealer().ok_or_else(no_randomness)?.seal(now, nonce, &binding(ctx), content);
     state.map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))
 }
 
 fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
     let asking = &ctx.server().settings().asking;
-    let (sealer, binding, now) = (asking.sealer()?, binding(ctx), asking.seconds()?);
+    let sealer = asking.sealer().ok_or_else(no_randomness)?;
+    let (binding, now) = (binding(ctx), asking.seconds().ok_or_else(no_clock)?);
     let opened = match &asking.replay_guard {
         None => sealer.open(now, &binding, state),
         Some(guard) => sealer.open_once(now, &binding, state, guard.as_ref()),

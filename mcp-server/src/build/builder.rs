@@ -389,8 +389,9 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the keys that encrypt the `requestState` of multi round-trip requests. Defaults to a random key, which only
-    /// this process knows; instances that serve the same clients must share their keys.
+    /// Sets the keys that encrypt the `requestState` of multi round-trip requests, and [sealed](crate::Handles::sealed)
+    /// handles. Defaults to a random key, which only this process knows; instances that serve the same clients must share
+    /// their keys.
     #[cfg(feature = "mrtr")]
     pub fn key_ring(mut self, ring: mcp_mrtr::KeyRing) -> Self {
         self.settings.asking.ring = Some(ring);
@@ -413,21 +414,33 @@ impl ServerBuilder {
         self
     }
 
-    /// Sets the clock by which sealed state expires, as the time since the Unix epoch; all instances that share a
+    /// Sets the clock by which sealed state and handles expire, as the time since the Unix epoch; all instances that share a
     /// [`key_ring`](Self::key_ring) must agree on it. Defaults to the clock of the operating system. On
-    /// `wasm32-unknown-unknown` there is none, and no requests can be sent to modern clients without this setting.
+    /// `wasm32-unknown-unknown` there is none, and without this setting no requests can be sent to modern clients, and no
+    /// handles minted.
     #[cfg(feature = "mrtr")]
     pub fn unix_clock(mut self, clock: impl Fn() -> Duration + Send + Sync + 'static) -> Self {
         self.settings.asking.unix_clock = Some(Arc::new(clock));
         self
     }
 
-    /// Sets the cryptographically secure random source for keys and nonces of sealed state. `fill` fills the whole buffer
-    /// and returns whether it succeeded. Defaults to the random source of the operating system. On
-    /// `wasm32-unknown-unknown` there is none, and no requests can be sent to modern clients without this setting.
+    /// Sets the cryptographically secure random source for keys and nonces of sealed state, and for handles. `fill`
+    /// fills the whole buffer and returns whether it succeeded. Defaults to the random source of the operating system. On
+    /// `wasm32-unknown-unknown` there is none, and without this setting no requests can be sent to modern clients, and no
+    /// handles minted.
     #[cfg(feature = "mrtr")]
     pub fn random_source(mut self, fill: impl Fn(&mut [u8]) -> bool + Send + Sync + 'static) -> Self {
         self.settings.asking.random_source = Some(Arc::new(fill));
+        self
+    }
+
+    /// Adds the handles for values of a type, which tools take and return as [`Handle`](crate::Handle)s. Errors are
+    /// reported by [`build`](Self::build).
+    #[cfg(feature = "mrtr")]
+    pub fn handles<T: crate::HandleValue>(mut self, handles: crate::Handles<T>) -> Self {
+        if let Err(fault) = self.settings.handles.insert(handles) {
+            self.fault.get_or_insert(fault);
+        }
         self
     }
 
@@ -451,7 +464,7 @@ impl ServerBuilder {
     /// # Errors
     ///
     /// Returns the first error of what was added or set: duplicate or invalid names, schemas, URIs and templates, a missing
-    /// name or version, no revision, or a state that a handler needs and that was not added.
+    /// name or version, no revision, or a state or handles that a handler needs and that were not added.
     pub fn build(self) -> Result<Server, BuildError> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -463,6 +476,8 @@ impl ServerBuilder {
             return Err(BuildError::NoRevisions);
         }
         check_state(&self.registry, &self.state)?;
+        #[cfg(feature = "mrtr")]
+        self.settings.handles.check(&self.registry)?;
         let config = {
             let mut config = ServerConfig::new(self.info, capabilities(&self.registry, self.declared)?);
             let given = self.config;

@@ -94,6 +94,25 @@ pub enum BuildError {
         /// What does not fit, and what to do.
         reason: &'static str,
     },
+    /// A kind of handles with a name that cannot be part of a handle.
+    #[cfg(feature = "mrtr")]
+    #[error("`{}` cannot be the name of handles: use up to 32 letters, digits, `-` and `_` of ASCII", name.escape_debug())]
+    InvalidHandles {
+        /// The name.
+        name: String,
+    },
+    /// A tool that takes or returns handles which the server does not have.
+    #[cfg(feature = "mrtr")]
+    #[error(
+        "the tool `{tool}` takes or returns a `Handle<{value}>`, but the server has no such handles: add \
+         `.handles(Handles::<{value}>::in_memory())` to its builder, or `sealed()` or `stored(..)` ones"
+    )]
+    MissingHandles {
+        /// The name of the tool.
+        tool: String,
+        /// The type of the value.
+        value: &'static str,
+    },
     /// A server without a name or a version.
     #[error("a server needs a name and a version")]
     MissingName,

@@ -31,6 +31,8 @@ pub(crate) struct Settings {
     pub(crate) caches: BTreeMap<ListKind, (i64, CacheScope)>,
     #[cfg(feature = "mrtr")]
     pub(crate) asking: crate::asking::rounds::StateSealing,
+    #[cfg(feature = "mrtr")]
+    pub(crate) handles: crate::handles::registry::HandleKinds,
 }
 
 impl Default for Settings {
@@ -43,6 +45,8 @@ impl Default for Settings {
             caches: BTreeMap::new(),
             #[cfg(feature = "mrtr")]
             asking: crate::asking::rounds::StateSealing::default(),
+            #[cfg(feature = "mrtr")]
+            handles: crate::handles::registry::HandleKinds::default(),
         }
     }
 }

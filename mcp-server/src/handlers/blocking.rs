@@ -1,6 +1,5 @@
 //! Tools whose functions block.
 
-use std::future::ready;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
@@ -9,13 +8,13 @@ use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
+use crate::handlers::arguments;
 use crate::handlers::error::HandlerError;
 use crate::handlers::error_text;
-use crate::handlers::schema;
-use crate::handlers::tool::{ArgumentErrors, Tool, arguments_of, describe_invalid_member, respond};
+use crate::handlers::extract::Signature;
+use crate::handlers::tool::{ArgumentErrors, Tool, respond};
 use crate::handlers::tool_result::IntoToolResult;
 use crate::serve::context::RequestContext;
-use crate::serve::endpoint::ResponseFuture;
 
 /// Creates a tool from a function that blocks: that computes for long, or that waits for files, processes or databases without
 /// `await`. It runs on the threads that tokio has for such functions. Requires the feature `blocking`.
@@ -48,25 +47,25 @@ where
     R: IntoToolResult + Send + 'static,
 {
     let function = Arc::new(function);
-    let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
-        let text = arguments_of(ctx.params());
-        let arguments: A = match serde_json::from_str(text) {
-            Ok(arguments) => arguments,
-            Err(fault) => return Box::pin(ready(errors.respond(describe_invalid_member::<A>(text, &fault)))),
-        };
-        let function = Arc::clone(&function);
-        Box::pin(async move {
-            let call = {
-                let (ctx, span) = (ctx.clone(), tracing::Span::current());
-                move || span.in_scope(|| function(ctx, arguments))
-            };
-            match run(call).await {
-                Ok(returned) => respond(&ctx, returned),
-                Err(error) => error_text::of_tool(&ctx, &error),
-            }
+    Tool::typed::<R>(name, Signature::of_arguments::<A>, |find| {
+        Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| {
+            let function = Arc::clone(&function);
+            Box::pin(async move {
+                let arguments: A = match arguments::decode_with_handles(find, &ctx).await? {
+                    Ok(arguments) => arguments,
+                    Err(fault) => return errors.respond(fault),
+                };
+                let call = {
+                    let (ctx, span) = (ctx.clone(), tracing::Span::current());
+                    move || span.in_scope(|| function(ctx, arguments))
+                };
+                match run(call).await {
+                    Ok(returned) => respond(&ctx, returned),
+                    Err(error) => error_text::of_tool(&ctx, &error),
+                }
+            })
         })
-    });
-    Tool::typed::<R>(name, schema::of_arguments::<A>(), handler)
+    })
 }
 
 /// Runs a function on a thread for blocking functions, and waits for its result.

@@ -1,5 +1,6 @@
 //! What a server offers, and what handlers take and return.
 
+pub(crate) mod arguments;
 #[cfg(feature = "blocking")]
 pub(crate) mod blocking;
 pub(crate) mod completion;

@@ -25,6 +25,8 @@ fn generate<T: JsonSchema>() -> Schema {
     // No `$schema` means this dialect.
     settings.meta_schema = None;
     settings.inline_subschemas = false;
+    #[cfg(feature = "mrtr")]
+    settings.transforms.push(Box::new(RecursiveTransform(crate::handles::schema::describe)));
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     // The name of a Rust type says nothing to a model.
     schema.remove("title");

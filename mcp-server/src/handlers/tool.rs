@@ -3,19 +3,20 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use mcp_types::jsonrpc::{Limits, PayloadBuf};
 use mcp_types::{CallToolResult, ErrorObject, RawObject, ToolAnnotations};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use crate::handlers::arguments::{self, FindHandles, arguments_of};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error_text;
-use crate::handlers::extract::{HandlerFunction, Refusal, Requirements, Signature, ToolArguments};
+use crate::handlers::extract::{HandlerFunction, Refusal, Requirements, Signature, ToolArguments, ToolInput};
 use crate::handlers::raw::RawDefinition;
-use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::tool_result::IntoToolResult;
 #[cfg(feature = "validate")]
 use crate::handlers::validate::ArgumentChecks;
+#[cfg(feature = "mrtr")]
+use crate::handles::schema::{SchemaRecorder, ToolHandles};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
@@ -38,15 +39,13 @@ pub struct Tool {
     #[cfg(feature = "validate")]
     pub(crate) checks_output: bool,
     pub(crate) requirements: Requirements,
+    /// The handles among its arguments and in its results.
+    #[cfg(feature = "mrtr")]
+    pub(crate) handles: ToolHandles,
 }
 
 /// Parses the arguments of the request itself, so that they are parsed once, into the type of the tool.
 pub(crate) type Handler = Arc<dyn Fn(RequestContext, ArgumentErrors) -> ResponseFuture + Send + Sync>;
-
-/// The arguments of a request as text. They may be absent.
-pub(crate) fn arguments_of(params: &PayloadBuf) -> &str {
-    params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}")
-}
 
 /// How invalid arguments of a tool are reported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,14 +106,23 @@ where
     Fut: Future<Output = R> + Send + 'static,
     R: IntoToolResult + 'static,
 {
-    let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
-        let arguments = arguments_of(ctx.params());
-        match serde_json::from_str(arguments) {
+    let handler = Arc::new(handler);
+    Tool::typed::<R>(name, Signature::of_arguments::<A>, |find| match find {
+        None => Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| match arguments::decode(&ctx) {
             Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
-            Err(fault) => Box::pin(ready(errors.respond(describe_invalid_member::<A>(arguments, &fault)))),
-        }
-    });
-    Tool::typed::<R>(name, schema::of_arguments::<A>(), handler)
+            Err(fault) => Box::pin(ready(errors.respond(fault))),
+        }),
+        Some(_) => Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| {
+            let handler = Arc::clone(&handler);
+            Box::pin(async move {
+                let decoded = arguments::decode_with_handles(find, &ctx).await?;
+                match decoded.map(|arguments| handler(ctx.clone(), arguments)) {
+                    Ok(call) => respond(&ctx, call.await),
+                    Err(fault) => errors.respond(fault),
+                }
+            })
+        }),
+    })
 }
 
 /// Creates a tool from an async function whose parameters are, in any order and number up to eight, a struct of arguments and
@@ -153,22 +161,19 @@ where
     F: HandlerFunction<ToolArguments, Via>,
     F::Output: IntoToolResult + 'static,
 {
-    let mut signature = Signature::of::<ToolArguments, Via, F>();
     let function = Arc::new(function);
-    let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
-        let call = F::call(Arc::clone(&function), ctx.clone(), ());
-        Box::pin(async move {
-            match call.await {
-                Ok(value) => respond(&ctx, value),
-                Err(Refusal::Arguments(fault)) => errors.respond(fault),
-                Err(Refusal::Failed(error)) => error_text::of_tool(&ctx, &error),
-            }
+    Tool::typed::<F::Output>(name, Signature::of::<ToolArguments, Via, F>, |find| {
+        Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| {
+            let call = F::call(Arc::clone(&function), ctx.clone(), ToolInput(find));
+            Box::pin(async move {
+                match call.await {
+                    Ok(value) => respond(&ctx, value),
+                    Err(Refusal::Arguments(fault)) => errors.respond(fault),
+                    Err(Refusal::Failed(error)) => error_text::of_tool(&ctx, &error),
+                }
+            })
         })
-    });
-    let mut tool = Tool::typed::<F::Output>(name, signature.schema(), handler);
-    tool.fault = tool.fault.or(signature.fault);
-    tool.requirements = signature.requirements;
-    tool
+    })
 }
 
 /// Creates a tool with a given schema, whose function gets the arguments as raw JSON.
@@ -200,6 +205,8 @@ where
         requirements: Requirements::default(),
         visible: None,
         raw: None,
+        #[cfg(feature = "mrtr")]
+        handles: ToolHandles::default(),
     }
 }
 
@@ -215,20 +222,23 @@ pub(super) fn respond<R: IntoToolResult>(ctx: &RequestContext, returned: R) -> R
     }
 }
 
-/// Names the member that is invalid, by parsing the arguments a second time.
-pub(crate) fn describe_invalid_member<A: DeserializeOwned>(arguments: &str, fault: &serde_json::Error) -> String {
-    let named = PayloadBuf::parse(arguments, &Limits::default()).and_then(|payload| payload.decode::<A>().map(drop));
-    named.err().map_or_else(|| fault.to_string(), |named| named.to_string())
-}
-
 impl Tool {
-    /// A tool whose schemas follow from types.
+    /// A tool whose schemas follow from types. `make` creates its handler, given what finds the handles in its arguments, if
+    /// they have any.
     pub(super) fn typed<R: IntoToolResult>(
         name: impl Into<String>,
-        input: Result<ArgumentsSchema, serde_json::Error>,
-        handler: Handler,
+        describe: impl FnOnce() -> Signature,
+        make: impl FnOnce(Option<FindHandles>) -> Handler,
     ) -> Self {
-        let fault = input.as_ref().err().map(ToString::to_string);
+        #[cfg(feature = "mrtr")]
+        let recorder = SchemaRecorder::start();
+        let mut signature = describe();
+        let find = signature.find_handles.take();
+        #[cfg(feature = "mrtr")]
+        let find = find.filter(|_| recorder.has_handles());
+        let handler = make(find);
+        let input = signature.schema();
+        let fault = input.as_ref().err().map(ToString::to_string).or(signature.fault);
         let fault = fault.or_else(|| R::registration_fault().map(str::to_owned));
         let input = input.unwrap_or_default();
         let mut definition = mcp_types::Tool::new(name).input_schema(input.schema);
@@ -242,9 +252,11 @@ impl Tool {
             argument_checks: if input.has_constraints { ArgumentChecks::Constraints } else { ArgumentChecks::ByType },
             #[cfg(feature = "validate")]
             checks_output: false,
-            requirements: Requirements::default(),
+            requirements: signature.requirements,
             visible: None,
             raw: None,
+            #[cfg(feature = "mrtr")]
+            handles: recorder.finish(),
         }
     }
 

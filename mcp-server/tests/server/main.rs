@@ -13,6 +13,8 @@ mod errors;
 mod extractors;
 mod failures;
 mod gateway;
+#[cfg(feature = "mrtr")]
+mod handles;
 #[cfg(feature = "tower")]
 mod layers;
 mod lists;

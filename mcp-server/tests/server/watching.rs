@@ -26,7 +26,7 @@ struct Watcher;
 
 #[derive(Default)]
 pub(crate) struct Seen {
-    spans: Vec<Fields>,
+    pub(crate) spans: Vec<Fields>,
     /// The events, with the span that each happened in.
     pub(crate) events: Vec<(Option<u64>, Fields)>,
     entered: Vec<u64>,

@@ -1,10 +1,15 @@
 //! Functions of any number of parameters.
 
+use std::any::type_name;
 use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use crate::handlers::arguments::{self, FindHandles};
 use crate::handlers::extract::Requirements;
 use crate::handlers::extract::param::{HandlerParam, Refusal};
-use crate::handlers::schema::ArgumentsSchema;
+use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::serve::context::RequestContext;
 
 /// What a function handles: calls of a tool, a prompt, a resource or a resource template.
@@ -47,11 +52,14 @@ pub trait HandlerFunction<Kind: HandlerKind, Via>: Send + Sync + 'static {
 
 /// What the parameters of a function need and say.
 #[doc(hidden)]
-#[derive(Debug, Default)]
+#[derive(Default)]
+#[expect(missing_debug_implementations, reason = "it is not part of the documented API")]
 pub struct Signature {
     pub(crate) requirements: Requirements,
     /// The type of the arguments, and their schema if it is needed.
     arguments: Option<(&'static str, Option<Result<ArgumentsSchema, serde_json::Error>>)>,
+    /// Finds the handles in the arguments of a tool.
+    pub(crate) find_handles: Option<FindHandles>,
     pub(crate) fault: Option<String>,
 }
 
@@ -60,6 +68,12 @@ impl Signature {
         let mut signature = Self::default();
         F::describe(&mut signature);
         signature
+    }
+
+    /// The signature of a tool's function that takes the context and arguments.
+    pub(crate) fn of_arguments<A: DeserializeOwned + JsonSchema>() -> Self {
+        let arguments = Some((type_name::<A>(), Some(schema::of_arguments::<A>())));
+        Self { arguments, find_handles: arguments::find_handles::<A>(), ..Self::default() }
     }
 
     pub(super) fn take_arguments(
@@ -80,7 +94,7 @@ impl Signature {
     pub(crate) fn schema(&mut self) -> Result<ArgumentsSchema, serde_json::Error> {
         match self.arguments.take() {
             Some((_, Some(schema))) => schema,
-            Some((_, None)) | None => crate::handlers::schema::of_arguments::<crate::NoArguments>(),
+            Some((_, None)) | None => schema::of_arguments::<crate::NoArguments>(),
         }
     }
 }

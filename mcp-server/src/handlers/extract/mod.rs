@@ -8,12 +8,12 @@ mod values;
 #[doc(hidden)]
 pub use function::Signature;
 pub use function::{HandlerFunction, HandlerKind};
-#[doc(hidden)]
-pub use param::Refusal;
 pub use param::{
     HandlerParam, PromptArguments, ResourceRead, TemplateVariables, ToolArguments, ViaArguments, ViaContext,
     ViaVariables,
 };
+#[doc(hidden)]
+pub use param::{Refusal, ToolInput};
 pub use requirements::Requirements;
 pub(crate) use requirements::check_state;
 pub use values::{Extension, FromContext, ProgressReporter, State};

@@ -7,12 +7,12 @@ use mcp_types::OrderedMap;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
+use crate::handlers::arguments::{self, FindHandles};
 use crate::handlers::error::HandlerError;
 use crate::handlers::extract::function::{HandlerKind, Signature};
 use crate::handlers::extract::values::FromContext;
 use crate::handlers::schema;
 use crate::handlers::text_values;
-use crate::handlers::tool::{arguments_of, describe_invalid_member};
 use crate::serve::context::RequestContext;
 use crate::uri_template::UriVariables;
 
@@ -78,19 +78,24 @@ impl<T: FromContext, Kind: HandlerKind> HandlerParam<Kind, ViaContext> for T {
 pub enum ToolArguments {}
 
 impl HandlerKind for ToolArguments {
-    /// They are read from the request.
-    type Input = ();
+    type Input = ToolInput;
 }
+
+/// How the arguments of a tool are read from the request.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+#[expect(missing_debug_implementations, reason = "it is not part of the documented API")]
+pub struct ToolInput(pub(crate) Option<FindHandles>);
 
 impl<A: DeserializeOwned + JsonSchema + Send + 'static> HandlerParam<ToolArguments, ViaArguments> for A {
     fn describe(signature: &mut Signature) {
         signature.take_arguments(type_name::<A>(), Some(schema::of_arguments::<A>()));
+        signature.find_handles = arguments::find_handles::<A>();
     }
 
-    fn extract(ctx: &RequestContext, (): &()) -> impl Future<Output = Result<Self, Refusal>> + Send {
-        let arguments = arguments_of(ctx.params());
-        let decoded = serde_json::from_str(arguments);
-        ready(decoded.map_err(|fault| Refusal::Arguments(describe_invalid_member::<A>(arguments, &fault))))
+    async fn extract(ctx: &RequestContext, ToolInput(find): &ToolInput) -> Result<Self, Refusal> {
+        let decoded = arguments::decode_with_handles(*find, ctx).await;
+        decoded.map_err(|error| Refusal::Failed(error.into()))?.map_err(Refusal::Arguments)
     }
 }
 
