@@ -71,12 +71,12 @@ impl Core {
                 };
                 self.wake(waker);
             }
-            Event::Request { method, params, responder } => {
+            Event::Request { method, params, responder, .. } => {
                 self.receive(Inbound::Request { method, params, responder });
             }
             Event::RequestCancelled { id } => self.receive(Inbound::Cancelled { id }),
-            Event::Log(log) => self.receive(Inbound::Log(log)),
-            Event::Notification { method, params } => self.receive(Inbound::Notification { method, params }),
+            Event::Log { log, .. } => self.receive(Inbound::Log(log)),
+            Event::Notification { method, params, .. } => self.receive(Inbound::Notification { method, params }),
             Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
                 tracing::warn!(target: "mcp", %what, "the server returns ids as strings, which is tolerated");
             }
