@@ -86,9 +86,12 @@
 mod builder;
 mod cache;
 mod call;
+mod capabilities;
 mod client;
 mod close_reason;
+mod context;
 mod error;
+mod input;
 mod list;
 mod listen;
 mod request_handlers;
@@ -101,10 +104,12 @@ mod transport;
 pub use builder::ClientBuilder;
 #[cfg(feature = "validate")]
 pub use call::OutputSchema;
-pub use call::{Call, CancelHandle};
+pub use call::{Call, CancelHandle, RoundOutcome};
 pub use client::Client;
 pub use close_reason::CloseReason;
+pub use context::{CallExtensions, MessageContext};
 pub use error::Error;
+pub use input::InputResult;
 pub use list::{Items, ListItem, ListLimitExceeded, ListLimits};
 pub use listen::Subscription;
 pub use mcp_kernel::client::{CallHeaders, ConnectError, DetectedRevision, Mode, ServerFacts};

@@ -8,6 +8,7 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::meta::TraceContext;
 use mcp_types::{LoggingMessageNotificationParams, Method, Root};
 
+use crate::context::MessageContext;
 use crate::list::ListLimits;
 use crate::request_handlers::RequestHandlers;
 use crate::revision_cache::RevisionCache;
@@ -33,6 +34,6 @@ pub(crate) struct Settings {
     pub(crate) revision_cache: Option<(RevisionCache, String)>,
     pub(crate) on_session_lost: Arc<dyn SessionLossPolicy>,
     pub(crate) on_event: Option<EventHandler>,
-    pub(crate) on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,
-    pub(crate) on_notification: Option<Arc<dyn Fn(Method, PayloadBuf) + Send + Sync>>,
+    pub(crate) on_log: Option<Arc<dyn Fn(MessageContext, LoggingMessageNotificationParams) + Send + Sync>>,
+    pub(crate) on_notification: Option<Arc<dyn Fn(MessageContext, Method, PayloadBuf) + Send + Sync>>,
 }

@@ -29,8 +29,8 @@ async fn ask_me() -> Result<(), Box<dyn Error>> {
     let (tool, arguments) = command_line.call.clone().ok_or("--call TOOL ARGUMENTS is missing")?;
     let builder = Client::builder("ask-me", env!("CARGO_PKG_VERSION"));
     // Reading the terminal blocks, so it runs on a thread of its own.
-    let builder = builder.on_form_elicitation(async |form| on_terminal(move || show_form(&form)).await);
-    let builder = builder.on_url_elicitation(async |page| on_terminal(move || show_url(&page)).await);
+    let builder = builder.on_form_elicitation(async |_, form| on_terminal(move || show_form(&form)).await);
+    let builder = builder.on_url_elicitation(async |_, page| on_terminal(move || show_url(&page)).await);
     let client = command_line.connect(builder).await?;
     let result = client.call_tool(tool).arguments(&arguments).await?;
     for content in &result.content {

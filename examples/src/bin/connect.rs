@@ -21,7 +21,7 @@ fn main() -> ExitCode {
 async fn connect() -> Result<(), Box<dyn Error>> {
     let command_line = CommandLine::parse("connect")?;
     let builder = Client::builder("connect", env!("CARGO_PKG_VERSION"));
-    let client = command_line.connect(builder.on_log(|log| eprintln!("log: {:?}", log.data))).await?;
+    let client = command_line.connect(builder.on_log(|_, log| eprintln!("log: {:?}", log.data))).await?;
     if let (Some(info), Some(revision)) = (client.server().info, client.revision()) {
         print(&format!("{} {}, revision {revision}\n", info.name, info.version))?;
     }

@@ -9,6 +9,7 @@ use mcp_kernel::{CallError, CallId, CallOptions};
 use mcp_types::{Method, ProgressNotificationParams, RawObject, Revision};
 
 use crate::close_reason::CloseReason;
+use crate::context::CallContext;
 use crate::error::Error;
 use crate::state::timers::Sleep;
 use crate::state::waiters::Waiter;
@@ -23,6 +24,7 @@ pub(crate) struct Exchange<'a> {
     method: &'a Method,
     params: &'a RawObject,
     options: CallOptions,
+    context: &'a CallContext,
     call: Option<(CallId, Revision)>,
     /// Limits how long the request waits to be sent.
     send_timeout: Option<Sleep>,
@@ -44,18 +46,19 @@ impl<'a> Exchange<'a> {
         method: &'a Method,
         params: &'a RawObject,
         options: CallOptions,
+        context: &'a CallContext,
         on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
     ) -> Self {
-        Self { shared, method, params, options, call: None, send_timeout: None, waiter: None, on_progress }
+        Self { shared, method, params, options, context, call: None, send_timeout: None, waiter: None, on_progress }
     }
 
     /// Sends the request, or waits until it can be sent; ready if that fails.
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let (shared, method, params, options) = (self.shared, self.method, self.params, self.options);
-        let waiter = &mut self.waiter;
+        let (context, waiter) = (self.context, &mut self.waiter);
         let has_headers = shared.settings.kind == TransportKind::RequestPerCall;
         let started = shared.with(|core, now| {
-            let started = core.start_call(now, method, params, options, has_headers);
+            let started = core.start_call(now, method, params, options, has_headers, context);
             match &started {
                 Started::Call(call, _) => {
                     if let Some(pending) = core.pending_calls.get_mut(call) {

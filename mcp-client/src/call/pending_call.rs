@@ -7,6 +7,7 @@ use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, Change};
 use mcp_types::{ProgressNotificationParams, SubscriptionFilter};
 
+use crate::context::CallContext;
 use crate::listen::changes::ChangeQueue;
 use crate::state::memory_size;
 
@@ -28,9 +29,16 @@ pub(crate) struct PendingCall {
     pub(crate) acknowledged: Option<SubscriptionFilter>,
     pub(crate) changes: ChangeQueue,
     pub(crate) waker: Option<Waker>,
+    /// What the caller attached to the call. The call itself has another handle, so that the last one is not dropped
+    /// under the lock.
+    pub(crate) context: CallContext,
 }
 
 impl PendingCall {
+    pub(crate) fn new(context: CallContext) -> Self {
+        Self { context, ..Self::default() }
+    }
+
     pub(crate) fn push_progress(&mut self, progress: ProgressNotificationParams) -> Option<Waker> {
         self.progress_bytes += memory_size::of_progress(&progress);
         self.progress.push_back(progress);

@@ -149,6 +149,7 @@ fn is_transient(error: &Error) -> bool {
         | Error::Cancelled
         | Error::Closed(_)
         | Error::Command(_)
+        | Error::InvalidCapabilities(_)
         | Error::InvalidParams(_)
         | Error::InputRequestFailed { .. }
         | Error::Retry(_)

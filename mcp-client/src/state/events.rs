@@ -1,10 +1,11 @@
 //! Events of the kernel.
 
-use mcp_kernel::PeerMisbehaved;
 use mcp_kernel::client::{ConnectError, Event, ServerFacts};
+use mcp_kernel::{CallId, PeerMisbehaved};
 use mcp_types::Revision;
 
 use crate::close_reason::CloseReason;
+use crate::context::MessageContext;
 use crate::state::inbox::Inbound;
 use crate::state::{Core, Phase};
 use crate::transport::TransportCommand;
@@ -71,12 +72,19 @@ impl Core {
                 };
                 self.wake(waker);
             }
-            Event::Request { method, params, responder, .. } => {
-                self.receive(Inbound::Request { method, params, responder });
+            Event::Request { method, params, responder, related } => {
+                let context = self.context_of(related);
+                self.receive(Inbound::Request { method, params, responder, context });
             }
             Event::RequestCancelled { id } => self.receive(Inbound::Cancelled { id }),
-            Event::Log { log, .. } => self.receive(Inbound::Log(log)),
-            Event::Notification { method, params, .. } => self.receive(Inbound::Notification { method, params }),
+            Event::Log { log, related } => {
+                let context = self.context_of(related);
+                self.receive(Inbound::Log { log, context });
+            }
+            Event::Notification { method, params, related } => {
+                let context = self.context_of(related);
+                self.receive(Inbound::Notification { method, params, context });
+            }
             Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
                 tracing::warn!(target: "mcp", %what, "the server returns ids as strings, which is tolerated");
             }
@@ -110,6 +118,11 @@ impl Core {
         self.to_wake.extend(self.ready_waiters.all());
         self.to_wake.extend(self.state_waiters.all());
         self.wake_transport();
+    }
+
+    fn context_of(&self, call: Option<CallId>) -> MessageContext {
+        let pending = call.and_then(|call| self.pending_calls.get(&call));
+        MessageContext::new(pending.map(|pending| pending.context.clone()))
     }
 
     fn receive(&mut self, inbound: Inbound) {

@@ -19,6 +19,7 @@ use crate::call::headers::ToolHeaders;
 use crate::call::pending_call::PendingCall;
 use crate::call::tool_refresh::ToolRefresh;
 use crate::close_reason::CloseReason;
+use crate::context::CallContext;
 use crate::listen::legacy::LegacySubscriptions;
 use crate::session::{SessionLoss, SessionLossReason};
 use crate::settings::Settings;
@@ -177,8 +178,9 @@ impl Core {
         params: &RawObject,
         options: CallOptions,
         has_headers: bool,
+        context: &CallContext,
     ) -> Started {
-        self.start(|core, revision| {
+        self.start(context, |core, revision| {
             if !has_headers || revision.era() == Era::Legacy {
                 return core.kernel.call(now, method, params, options);
             }
@@ -189,10 +191,14 @@ impl Core {
 
     /// Starts a `subscriptions/listen` call.
     pub(crate) fn start_listening(&mut self, now: Time, filter: &SubscriptionFilter) -> Started {
-        self.start(|core, _| core.kernel.listen(now, filter.clone()))
+        self.start(&CallContext::default(), |core, _| core.kernel.listen(now, filter.clone()))
     }
 
-    fn start(&mut self, make: impl FnOnce(&mut Self, Revision) -> Result<CallId, CommandError>) -> Started {
+    fn start(
+        &mut self,
+        context: &CallContext,
+        make: impl FnOnce(&mut Self, Revision) -> Result<CallId, CommandError>,
+    ) -> Started {
         let revision = match &self.phase {
             Phase::Closed(why) => return Started::Closed(why.clone()),
             Phase::Closing => return Started::Closed(CloseReason::ByClient),
@@ -201,7 +207,7 @@ impl Core {
         };
         match make(self, revision) {
             Ok(call) => {
-                self.pending_calls.insert(call, PendingCall::default());
+                self.pending_calls.insert(call, PendingCall::new(context.clone()));
                 self.wake_transport();
                 Started::Call(call, revision)
             }
@@ -323,7 +329,9 @@ impl Core {
             return Some(match transmit {
                 Transmit::Abort { call } => TransportCommand::Abort { call },
                 Transmit::Send { call, method, revision, headers, message } => {
-                    TransportCommand::Send(OutgoingMessage { call, method, revision, headers, message })
+                    let pending = call.and_then(|call| self.pending_calls.get(&call));
+                    let extensions = pending.map(|pending| pending.context.extensions.clone()).unwrap_or_default();
+                    TransportCommand::Send(OutgoingMessage { call, method, revision, headers, extensions, message })
                 }
             });
         }

@@ -17,6 +17,7 @@ use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 
 use super::{CredentialFingerprint, ResponseHandle};
 use crate::close_reason::CloseReason;
+use crate::context::CallExtensions;
 use crate::session::{ClientEvent, SessionLossAction, SessionLossReason};
 use crate::state::inbox::Inbound;
 use crate::state::{Phase, Shared};
@@ -80,6 +81,8 @@ pub struct OutgoingMessage {
     pub revision: Option<Revision>,
     /// The values of the headers that repeat parameters, for transports with headers.
     pub headers: CallHeaders,
+    /// The values that the caller attached to the call, such as the user whose credentials it is sent with.
+    pub extensions: CallExtensions,
     /// The encoded message.
     pub message: EncodedMessage,
 }
@@ -264,14 +267,14 @@ impl TransportHandle {
     fn dispatch(&mut self, inbound: Inbound) {
         let settings = &self.shared.settings;
         match inbound {
-            Inbound::Log(log) => {
+            Inbound::Log { log, context } => {
                 if let Some(handler) = &settings.on_log {
-                    handler(log);
+                    handler(context, log);
                 }
             }
-            Inbound::Notification { method, params } => {
+            Inbound::Notification { method, params, context } => {
                 if let Some(handler) = &settings.on_notification {
-                    handler(method, params);
+                    handler(context, method, params);
                 }
             }
             Inbound::Cancelled { id } => {
@@ -279,7 +282,7 @@ impl TransportHandle {
                     handle.abort();
                 }
             }
-            Inbound::Request { method, params, responder } => {
+            Inbound::Request { method, params, responder, context } => {
                 let handlers = Arc::clone(&settings.request_handlers);
                 let (handle, registration) = AbortHandle::new_pair();
                 self.abort_handles.insert(responder.id().clone(), handle);
@@ -287,7 +290,7 @@ impl TransportHandle {
                     Phase::Ready(revision) => revision,
                     Phase::Connecting | Phase::Closing | Phase::Closed(_) => Revision::LATEST_LEGACY,
                 });
-                let running = async move { (responder, handlers.handle(&method, &params, revision).await) };
+                let running = async move { (responder, handlers.handle(context, &method, &params, revision).await) };
                 self.running.push(Abortable::new(Box::pin(running), registration));
             }
         }

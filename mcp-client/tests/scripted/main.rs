@@ -6,6 +6,7 @@ mod asking;
 mod caching;
 mod cancelling;
 mod fixtures;
+mod gateway;
 mod listening;
 mod lists;
 mod mending;

@@ -1,7 +1,7 @@
 //! The calls that requests and log messages of the server belong to.
 
 use mcp_kernel::client::CancelStyle;
-use mcp_types::{LoggingLevel, SamplingCapability};
+use mcp_types::SamplingCapability;
 
 use super::*;
 
@@ -35,14 +35,12 @@ impl Script {
 
     /// The call that the next request or notification belongs to.
     fn related(&mut self) -> Option<CallId> {
-        match self.event() {
-            Event::Request { related, .. } | Event::Notification { related, .. } => related,
-            Event::Log { log, related } => {
-                assert_eq!(log.level, LoggingLevel::Info);
-                related
-            }
-            event => panic!("{event:?}"),
-        }
+        let event = self.event();
+        let (Event::Request { related, .. } | Event::Notification { related, .. } | Event::Log { related, .. }) = event
+        else {
+            panic!("{event:?}")
+        };
+        related
     }
 
     fn respond_to(&mut self, id: &Value) {

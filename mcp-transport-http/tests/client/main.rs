@@ -9,5 +9,6 @@ mod old;
 mod own;
 mod scripted;
 mod sessions;
+mod sharing;
 mod streams;
 mod switching;
