@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::state::timers::Sleep;
 use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared, Started};
-use crate::transport::TransportKind;
+use crate::transport::{CredentialFingerprint, TransportKind};
 
 /// A request that resolves to its response. Dropping it cancels the call.
 ///
@@ -30,6 +30,12 @@ pub(crate) struct Exchange<'a> {
     send_timeout: Option<Sleep>,
     waiter: Option<Waiter>,
     on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
+}
+
+/// The response, and the credentials of the request, if they may change.
+pub(crate) struct Response {
+    pub(crate) outcome: Outcome,
+    pub(crate) sent_with: Option<CredentialFingerprint>,
 }
 
 /// The error of an exchange.
@@ -99,11 +105,11 @@ impl<'a> Exchange<'a> {
 }
 
 impl Future for Exchange<'_> {
-    type Output = Result<Outcome, Failure>;
+    type Output = Result<Response, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some((call, revision)) = self.call else { return self.start(cx).map(Err) };
-        let (progress, outcome, reason, closed) = self.shared.with(|core, _| {
+        let (progress, outcome, reason, sent_with, closed) = self.shared.with(|core, _| {
             let closed = match &core.phase {
                 Phase::Closed(closed) => Some(closed.clone()),
                 Phase::Closing => Some(CloseReason::ByClient),
@@ -114,11 +120,13 @@ impl Future for Exchange<'_> {
                     Default::default(),
                     Some(Err(CallError::Disconnected)),
                     core.disconnect_reason.clone(),
+                    None,
                     closed,
                 );
             };
             let progress = pending.take_progress();
             let (outcome, mut reason) = (pending.outcome.take(), pending.stream_error.take());
+            let sent_with = pending.sent_with;
             if let Some(outcome) = &outcome {
                 reason = reason
                     .or_else(|| core.disconnect_reason.clone())
@@ -127,14 +135,15 @@ impl Future for Exchange<'_> {
             } else {
                 pending.waker = Some(cx.waker().clone());
             }
-            (progress, outcome, reason, closed)
+            (progress, outcome, reason, sent_with, closed)
         });
         if let Some(handler) = &mut self.on_progress {
             progress.into_iter().for_each(handler);
         }
         let Some(outcome) = outcome else { return Poll::Pending };
         self.call = None;
-        Poll::Ready(outcome.map_err(|error| match (error, closed) {
+        let response = outcome.map(|outcome| Response { outcome, sent_with });
+        Poll::Ready(response.map_err(|error| match (error, closed) {
             (CallError::Disconnected, Some(closed)) => Failure::Local(closed.into()),
             (error, _) => Failure::Call { error, revision, reason },
         }))

@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, CallOptions};
 use mcp_mrtr::{Retry, RetryAction, RetryError};
 use mcp_types::jsonrpc::PayloadBuf;
@@ -32,16 +31,15 @@ use mcp_types::{
 use serde::de::DeserializeOwned;
 use tracing::Instrument as _;
 
-use crate::cache::{CacheKey, Cached};
+use crate::cache::{CacheKey, Cached, Owner};
 use crate::client::Client;
-use crate::context::{CallContext, MessageContext};
+use crate::context::{CallContext, CallExtensions, MessageContext};
 use crate::error::Error;
 use crate::input::InputResult;
 use crate::state::timers::Sleep;
-use crate::transport::CredentialFingerprint;
 
 pub use self::cancel::CancelHandle;
-use self::exchange::{Exchange, Failure};
+use self::exchange::{Exchange, Failure, Response};
 pub use self::one_round::RoundOutcome;
 #[cfg(feature = "validate")]
 pub use self::output_schema::OutputSchema;
@@ -174,6 +172,12 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         self
     }
 
+    /// Attaches the values of another call.
+    pub(crate) fn extensions(mut self, extensions: CallExtensions) -> Self {
+        self.context.extensions = extensions;
+        self
+    }
+
     /// Attaches a value to the call, which replaces one of the same type. It is not sent: handlers of the call's
     /// server-to-client requests and log messages get it in their [`MessageContext`](crate::MessageContext), and a transport
     /// selects the credentials of the call with it.
@@ -259,25 +263,28 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         // C-5: the trace context does not affect the result; metadata of the caller may.
         let is_cacheable = self.meta.is_none();
         // The credentials are set and the cache is read under one lock, so that no other request comes in between.
-        let look_up = |credentials: Option<CredentialFingerprint>, is_owner_known: bool| {
+        let has_own_credentials = !self.context.extensions.is_empty();
+        let look_up = |owner: Owner| {
             shared.with(|core, now| {
-                if let Some(credentials) = credentials {
+                if let Owner::Known(credentials) = owner
+                    && !has_own_credentials
+                {
                     core.set_credentials(credentials);
                 }
                 let key = core.cache.key(&self.method, &params).filter(|_| is_cacheable);
                 let cached = match &key {
-                    Some(key) if !self.skip_cache => core.cache.get(key, is_owner_known, now),
+                    Some(key) if !self.skip_cache => core.cache.get(key, owner, now),
                     Some(_) | None => Cached::Miss,
                 };
                 (key, cached)
             })
         };
         let source = shared.settings.credentials.as_ref();
-        let (mut key, mut cached) = look_up(None, source.is_none());
+        let (mut key, mut cached) = look_up(if source.is_none() { Owner::Fixed } else { Owner::Unknown });
         if let (Cached::Private, Some(source)) = (&cached, source) {
             // C-12: a private result is returned only for the credentials that a request would be sent with now.
-            let credentials = source.fingerprint().await;
-            (key, cached) = look_up(Some(credentials), true);
+            let credentials = source.fingerprint(&self.context.extensions).await;
+            (key, cached) = look_up(Owner::Known(credentials));
         }
         if let Cached::Hit(result) = cached {
             return Ok(Finished::Complete(result));
@@ -318,12 +325,20 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         let mut next_round: Option<RawObject> = None;
         loop {
             let outcome = self.exchange(next_round.as_ref().unwrap_or(&params)).await;
-            let outcome = match outcome {
-                Ok(outcome) => outcome,
+            let Response { outcome, sent_with } = match outcome {
+                Ok(response) => response,
                 Err(Failure::Local(error)) => return Err(error),
                 // What few calls need is boxed here and below, which keeps the future small.
                 Err(Failure::Call { error, revision, reason }) => {
-                    if Box::pin(recovery.recover(&self.client, &self.method, revision, &error)).await {
+                    if Box::pin(recovery.recover(
+                        &self.client,
+                        &self.context.extensions,
+                        &self.method,
+                        revision,
+                        &error,
+                    ))
+                    .await
+                    {
                         continue;
                     }
                     if let (CallError::Rejected(error), Some(key)) = (&error, &key)
@@ -348,13 +363,19 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             }
             // C-6: a result that depends on input is not reused.
             if let (Some(key), None) = (key, retry) {
-                self.client.shared.with(|core, now| core.cache.insert(key, &outcome.result, now));
+                let shared = &self.client.shared;
+                let owner = if shared.settings.credentials.is_none() {
+                    Owner::Fixed
+                } else {
+                    sent_with.map_or(Owner::Unknown, Owner::Known)
+                };
+                shared.with(|core, now| core.cache.insert(key, &outcome.result, owner, now));
             }
             return Ok(Finished::Complete(outcome.result));
         }
     }
 
-    async fn exchange(&mut self, params: &RawObject) -> Result<Outcome, Failure> {
+    async fn exchange(&mut self, params: &RawObject) -> Result<Response, Failure> {
         let on_progress = self.on_progress.as_deref_mut().map(|handler| handler as &mut (dyn FnMut(_) + Send));
         Exchange::new(&self.client.shared, &self.method, params, self.options, &self.context, on_progress).await
     }

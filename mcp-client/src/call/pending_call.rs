@@ -10,6 +10,7 @@ use mcp_types::{ProgressNotificationParams, SubscriptionFilter};
 use crate::context::CallContext;
 use crate::listen::changes::ChangeQueue;
 use crate::state::memory_size;
+use crate::transport::CredentialFingerprint;
 
 /// Maximum number of queued progress notifications; the oldest are dropped.
 const MAX_PROGRESS: usize = 64;
@@ -23,6 +24,8 @@ pub(crate) struct PendingCall {
     pub(crate) outcome: Option<Result<Outcome, CallError>>,
     /// Why the stream of the call ended without a response, if the transport knows.
     pub(crate) stream_error: Option<String>,
+    /// The credentials of the request, if they may change.
+    pub(crate) sent_with: Option<CredentialFingerprint>,
     progress: VecDeque<ProgressNotificationParams>,
     progress_bytes: usize,
     /// The filter that the server acknowledged, if this is a subscription.

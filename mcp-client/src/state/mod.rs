@@ -284,9 +284,9 @@ impl Core {
         }
     }
 
-    /// Sets the current credentials, and drops what is cached for others.
+    /// Sets the credentials of the client, and drops what is cached for those before.
     pub(crate) fn set_credentials(&mut self, fingerprint: CredentialFingerprint) {
-        if self.cache.set_owner(fingerprint) {
+        if self.cache.set_client(fingerprint) {
             self.tool_headers.clear();
         }
     }

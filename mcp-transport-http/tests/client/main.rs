@@ -7,6 +7,7 @@ mod headers;
 mod listening;
 mod old;
 mod own;
+mod per_call;
 mod scripted;
 mod sessions;
 mod sharing;
