@@ -22,7 +22,7 @@ use crate::list::ListLimits;
 use crate::request_handlers::{IntoClientResult, RequestHandlers, handler};
 use crate::revision_cache::RevisionCache;
 use crate::session::SavedSession;
-use crate::session::{ClientEvent, EventHandler, SessionLossAction, SessionLossPolicy};
+use crate::session::{ClientEvent, EventHandler, Restart, RestartHandler, SessionLossAction, SessionLossPolicy};
 use crate::settings::Settings;
 use crate::state::Shared;
 use crate::transport::TransportHandle;
@@ -71,6 +71,7 @@ pub struct ClientBuilder {
     trace_context: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
     on_session_lost: Arc<dyn SessionLossPolicy>,
     on_event: Option<EventHandler>,
+    on_restart: Option<RestartHandler>,
     on_log: Option<Arc<dyn Fn(MessageContext, LoggingMessageNotificationParams) + Send + Sync>>,
     on_notification: Option<Arc<dyn Fn(MessageContext, Method, PayloadBuf) + Send + Sync>>,
 }
@@ -114,6 +115,7 @@ impl ClientBuilder {
             trace_context: None,
             on_session_lost: Arc::new(SessionLossAction::default()),
             on_event: None,
+            on_restart: None,
             on_log: None,
             on_notification: None,
         }
@@ -272,10 +274,24 @@ impl ClientBuilder {
         self
     }
 
-    /// Calls a function with each [`ClientEvent`], such as the loss of a session or the restart of a server. It must not
-    /// block.
+    /// Calls a function with each [`ClientEvent`], such as the loss of a session, as soon as it happens. It must not block.
     pub fn on_event(mut self, handler: impl Fn(ClientEvent) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(handler));
+        self
+    }
+
+    /// Calls a function when a connection has taken the place of one that was lost, because the server was restarted or the
+    /// session was renewed, and calls can be sent again. It must not block; to restore the state of the server, spawn a
+    /// task.
+    ///
+    /// ```
+    /// use mcp_client::Client;
+    ///
+    /// let client = Client::builder("example", "1.0")
+    ///     .on_restart(|restart| eprintln!("{:?}: {} calls failed", restart.cause, restart.failed_calls));
+    /// ```
+    pub fn on_restart(mut self, handler: impl Fn(Restart) + Send + Sync + 'static) -> Self {
+        self.on_restart = Some(Arc::new(handler));
         self
     }
 
@@ -420,6 +436,7 @@ impl ClientBuilder {
             revision_cache: self.revision_cache,
             on_session_lost: self.on_session_lost,
             on_event: self.on_event,
+            on_restart: self.on_restart,
             on_log: self.on_log,
             on_notification: self.on_notification,
         };

@@ -118,7 +118,10 @@ pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;
 pub use request_handlers::IntoClientResult;
 pub use revision_cache::RevisionCache;
-pub use session::{ClientEvent, SavedSession, SessionLoss, SessionLossAction, SessionLossPolicy, SessionLossReason};
+pub use session::{
+    ClientEvent, Restart, RestartCause, SavedSession, SessionLoss, SessionLossAction, SessionLossPolicy,
+    SessionLossReason,
+};
 #[cfg(feature = "memory")]
 pub use transport::MemoryTransport;
 pub use transport::{

@@ -12,7 +12,7 @@ use crate::context::MessageContext;
 use crate::list::ListLimits;
 use crate::request_handlers::RequestHandlers;
 use crate::revision_cache::RevisionCache;
-use crate::session::{EventHandler, SessionLossPolicy};
+use crate::session::{EventHandler, RestartHandler, SessionLossPolicy};
 use crate::transport::CredentialSource;
 use crate::transport::{Clock, TransportKind};
 
@@ -34,6 +34,7 @@ pub(crate) struct Settings {
     pub(crate) revision_cache: Option<(RevisionCache, String)>,
     pub(crate) on_session_lost: Arc<dyn SessionLossPolicy>,
     pub(crate) on_event: Option<EventHandler>,
+    pub(crate) on_restart: Option<RestartHandler>,
     pub(crate) on_log: Option<Arc<dyn Fn(MessageContext, LoggingMessageNotificationParams) + Send + Sync>>,
     pub(crate) on_notification: Option<Arc<dyn Fn(MessageContext, Method, PayloadBuf) + Send + Sync>>,
 }

@@ -1,8 +1,8 @@
 //! Events of the kernel.
 
 use mcp_kernel::client::{ConnectError, Event, ServerFacts};
-use mcp_kernel::{CallId, PeerMisbehaved};
-use mcp_types::Revision;
+use mcp_kernel::{CallId, CallOptions, PeerMisbehaved, Time};
+use mcp_types::{Era, Method, RawObject, Revision, SetLevelRequestParams};
 
 use crate::close_reason::CloseReason;
 use crate::context::MessageContext;
@@ -12,9 +12,9 @@ use crate::transport::TransportCommand;
 
 impl Core {
     /// Processes the events of the kernel.
-    pub(super) fn process_events(&mut self) {
+    pub(super) fn process_events(&mut self, now: Time) {
         while let Some(event) = self.kernel.poll_event() {
-            self.handle_event(event);
+            self.handle_event(now, event);
         }
         match (&self.phase, self.kernel.detected_revision()) {
             // The kernel repeats the handshake, or has switched to another version.
@@ -26,9 +26,9 @@ impl Core {
         }
     }
 
-    pub(super) fn handle_event(&mut self, event: Event) {
+    pub(super) fn handle_event(&mut self, now: Time, event: Event) {
         match event {
-            Event::Ready { revision, server } => self.ready(revision, *server),
+            Event::Ready { revision, server } => self.ready(now, revision, *server),
             Event::RestartNeeded { detected } => {
                 (self.detected, self.exited_on_probe, self.exits_on_probe) = (Some(detected), true, true);
             }
@@ -101,7 +101,7 @@ impl Core {
         }
     }
 
-    fn ready(&mut self, revision: Revision, server: ServerFacts) {
+    fn ready(&mut self, now: Time, revision: Revision, server: ServerFacts) {
         if let Phase::Closing | Phase::Closed(_) = self.phase {
             return;
         }
@@ -113,11 +113,28 @@ impl Core {
         if server.capabilities.is_some() {
             self.server = server;
         }
+        if self.epoch > 0 && revision.era() == Era::Legacy {
+            self.set_log_level_again(now);
+        }
+        if let Some(restart) = self.restart.take() {
+            self.receive(Inbound::Restarted(restart));
+        }
         self.epoch += 1;
         self.commands.push_back(TransportCommand::Ready { revision });
         self.to_wake.extend(self.ready_waiters.all());
         self.to_wake.extend(self.state_waiters.all());
         self.wake_transport();
+    }
+
+    /// Sets the log level in a new session.
+    fn set_log_level_again(&mut self, now: Time) {
+        let has_logging = self.server.capabilities.as_ref().is_some_and(|offered| offered.logging.is_some());
+        if let Some(level) = self.log_level.filter(|_| has_logging)
+            && let Ok(params) = RawObject::new(&SetLevelRequestParams::new(level))
+        {
+            // There is no caller: if the server refuses the level, it keeps its own.
+            let _ = self.kernel.call(now, &Method::LOGGING_SET_LEVEL, &params, CallOptions::default());
+        }
     }
 
     fn context_of(&self, call: Option<CallId>) -> MessageContext {

@@ -7,12 +7,14 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{LoggingMessageNotificationParams, Method, RequestId};
 
 use crate::context::MessageContext;
+use crate::session::Restart;
 use crate::state::memory_size;
 
-/// A message of the server for a handler of the client.
+/// A message of the server, or other news, for a handler of the client.
 pub(crate) enum Inbound {
     Request { method: Method, params: PayloadBuf, responder: Responder, context: MessageContext },
     Cancelled { id: RequestId },
+    Restarted(Restart),
     Log { log: LoggingMessageNotificationParams, context: MessageContext },
     Notification { method: Method, params: PayloadBuf, context: MessageContext },
 }
@@ -33,7 +35,7 @@ impl Inbox {
     /// Queues a message. The kernel bounds requests; the rest is dropped if the application does not keep up.
     pub(crate) fn push(&mut self, inbound: Inbound) {
         let size = match &inbound {
-            Inbound::Request { .. } | Inbound::Cancelled { .. } => None,
+            Inbound::Request { .. } | Inbound::Cancelled { .. } | Inbound::Restarted(_) => None,
             Inbound::Log { log, .. } => Some(memory_size::of_log(log)),
             Inbound::Notification { method, params, .. } => Some(method.as_str().len() + params.as_str().len()),
         };

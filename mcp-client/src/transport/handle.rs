@@ -18,7 +18,7 @@ use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 use super::{CredentialFingerprint, ResponseHandle};
 use crate::close_reason::CloseReason;
 use crate::context::CallExtensions;
-use crate::session::{ClientEvent, SessionLossAction, SessionLossReason};
+use crate::session::{ClientEvent, RestartCause, SessionLossAction, SessionLossReason};
 use crate::state::inbox::Inbound;
 use crate::state::{Phase, Shared};
 
@@ -198,7 +198,10 @@ impl TransportHandle {
         }
         self.shared.with(|core, now| match (action, loss) {
             (SessionLossAction::Fail, Some(loss)) => core.set_closed(CloseReason::SessionLost(loss)),
-            (SessionLossAction::Renew | SessionLossAction::Fail, _) => {
+            (SessionLossAction::Renew | SessionLossAction::Fail, loss) => {
+                if let Some(loss) = loss {
+                    core.restarting(RestartCause::SessionLost(loss), 0);
+                }
                 core.kernel.handle_session_lost(now, call, is_latest)
             }
         });
@@ -234,7 +237,7 @@ impl TransportHandle {
     }
 
     fn server_lost(&self, why: &CloseReason, may_have_read: bool) -> ServerLossAction {
-        self.shared.with(|core, _| core.handle_disconnect(why, may_have_read));
+        self.shared.with(|core, now| core.handle_disconnect(now, why, may_have_read));
         self.shared.with(|core, _| match core.phase {
             Phase::Closing | Phase::Closed(_) => ServerLossAction::Close,
             Phase::Connecting | Phase::Ready(_) if core.exited_on_probe => ServerLossAction::RestartWithoutProbe,
@@ -244,18 +247,13 @@ impl TransportHandle {
 
     /// Handles the restart of a server that was lost.
     pub fn handle_restart(&self) {
-        let was_ready = self.shared.with(|core, now| {
-            let was_ready = core.epoch > 0;
+        self.shared.with(|core, now| {
             if let Phase::Connecting = core.phase {
                 core.exited_on_probe = false;
                 let detected = core.detected;
                 core.kernel.restart(now, detected);
             }
-            was_ready
         });
-        if was_ready && let Some(handler) = &self.shared.settings.on_event {
-            handler(ClientEvent::ServerRestarted);
-        }
     }
 
     /// Closes the client, because the transport has ended. `why` is ignored if the client was closed by its user.
@@ -275,6 +273,11 @@ impl TransportHandle {
             Inbound::Notification { method, params, context } => {
                 if let Some(handler) = &settings.on_notification {
                     handler(context, method, params);
+                }
+            }
+            Inbound::Restarted(restart) => {
+                if let Some(handler) = &settings.on_restart {
+                    handler(restart);
                 }
             }
             Inbound::Cancelled { id } => {
