@@ -118,9 +118,10 @@ pub use generated::*;
 pub use json::{Number, OrderedMap, RawJson, RawObject, SchemaBudget, base64, parse_value};
 pub use revision::{Era, ProtocolVersion, Restrict, Restriction, Revision, UnknownRevision, gate, restrict_to};
 pub use vocabulary::{
-    CacheHints, ClientCapability, ElicitValue, ErrorCode, ErrorObject, HeaderParam, InvalidFormContent, LoggingLevel,
-    Meta, MissingRequiredClientCapabilityData, ProgressToken, RequestId, ResourceNotFoundData, ResultBody, ResultType,
-    UnsupportedProtocolVersionData, UrlElicitationRequiredData, meta, tasks,
+    CacheHints, ClientCapability, ElicitValue, ErrorCode, ErrorObject, FieldChoice, FieldKind, FormDraft, FormField,
+    HeaderParam, InvalidFormContent, LoggingLevel, Meta, MissingRequiredClientCapabilityData, ProgressToken, RequestId,
+    ResourceNotFoundData, ResultBody, ResultType, UnsupportedProtocolVersionData, UrlElicitationRequiredData, meta,
+    tasks,
 };
 
 /// A JSON object whose values are raw JSON, in order; it holds unknown members.
