@@ -89,6 +89,7 @@ mod call;
 mod capabilities;
 mod client;
 mod close_reason;
+pub mod config;
 mod context;
 mod error;
 mod input;
