@@ -138,4 +138,6 @@ mod guides {
     mod stateless_or_stateful {}
     #[doc = include_str!("../../docs/testing.md")]
     mod testing {}
+    #[doc = include_str!("../../docs/writing-a-gateway.md")]
+    mod writing_a_gateway {}
 }

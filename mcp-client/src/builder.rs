@@ -23,7 +23,7 @@ use crate::request_handlers::{IntoClientResult, RequestHandlers, handler};
 use crate::revision_cache::RevisionCache;
 use crate::session::SavedSession;
 use crate::session::{ClientEvent, EventHandler, Restart, RestartHandler, SessionLossAction, SessionLossPolicy};
-use crate::settings::Settings;
+use crate::settings::{LogHandler, NotificationHandler, Settings};
 use crate::state::Shared;
 use crate::transport::TransportHandle;
 use crate::transport::{Transport, TransportKind};
@@ -72,8 +72,8 @@ pub struct ClientBuilder {
     on_session_lost: Arc<dyn SessionLossPolicy>,
     on_event: Option<EventHandler>,
     on_restart: Option<RestartHandler>,
-    on_log: Option<Arc<dyn Fn(MessageContext, LoggingMessageNotificationParams) + Send + Sync>>,
-    on_notification: Option<Arc<dyn Fn(MessageContext, Method, PayloadBuf) + Send + Sync>>,
+    on_log: Option<LogHandler>,
+    on_notification: Option<NotificationHandler>,
 }
 
 /// Default maximum number of calls in flight; further ones wait.

@@ -37,12 +37,18 @@
 //! | connect | [`Client::connect`], [`Client::builder`], [`ClientBuilder`], [`Mode`] |
 //! | call a tool, read a resource, get a prompt, complete an argument | the methods of [`Client`], which return a [`Call`] |
 //! | set timeouts, watch progress, cancel | [`Call`], [`CancelHandle`] |
+//! | forward the input requests of a call | [`Call::on_input`], [`InputResult`], [`Call::one_round`], [`RoundOutcome`] |
+//! | attach a user to a call | [`Call::extension`], [`CallExtensions`], [`MessageContext`] |
 //! | list tools, prompts and resources | [`Items`], [`ListLimits`] |
 //! | decode and validate structured results | [`Call::structured`], `OutputSchema` (feature `validate`) |
-//! | handle elicitation, sampling and roots requests | [`ClientBuilder::on_form_elicitation`], [`on_url_elicitation`](ClientBuilder::on_url_elicitation), [`on_sampling`](ClientBuilder::on_sampling), [`roots`](ClientBuilder::roots) |
+//! | handle elicitation, sampling and roots requests | [`ClientBuilder::on_form_elicitation`], [`on_url_elicitation`](ClientBuilder::on_url_elicitation), [`on_sampling`](ClientBuilder::on_sampling), [`roots`](ClientBuilder::roots), [`on_roots`](ClientBuilder::on_roots) |
+//! | handle other requests, log messages and notifications | [`ClientBuilder::on_request`], [`on_log`](ClientBuilder::on_log), [`on_notification`](ClientBuilder::on_notification) |
+//! | declare capabilities | [`ClientBuilder::capabilities`], [`ClientBuilder::extension`] |
 //! | subscribe to changes | [`Client::listen`], [`Subscription`], [`Change`] |
 //! | handle errors | [`Error`], [`CloseReason`] |
-//! | handle the loss of a session | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`] |
+//! | handle the loss of a session or server | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`], [`ClientBuilder::on_restart`] |
+//! | describe the server | [`Client::server`], [`Client::server_facts`] |
+//! | read configuration files of desktop clients | [`config`] |
 //! | skip era detection for a known server | [`RevisionCache`], [`Client::detected_revision`], [`ClientBuilder::detected_revision`] |
 //! | resume a session after a restart | [`Client::save_session`], [`ClientBuilder::resume_session`] |
 //! | implement a transport | [`Transport`], [`TransportHandle`], [`TransportCommand`] |
@@ -68,6 +74,12 @@
 //! Handlers of [`ClientBuilder`] serve elicitation, sampling and roots requests, and the client declares the capabilities
 //! that it has handlers for. Legacy servers send these requests while a call is in flight; modern servers respond to a call
 //! with input requests, and the client repeats the call with the results. The handlers are the same for both.
+//!
+//! A [`MessageContext`] tells a handler which call a request belongs to, where that is known, with the values that
+//! [`Call::extension`] attached to the call; log messages and notifications have one, too. [`Call::on_input`] handles the
+//! requests of a single call before the handlers of the client, and [`Call::one_round`] returns those of a modern server to
+//! the caller. So callers can share a client: each gets the requests of its own calls, and its calls can have their own
+//! credentials.
 //!
 //! # Caching
 //!

@@ -16,6 +16,9 @@ use crate::session::{EventHandler, RestartHandler, SessionLossPolicy};
 use crate::transport::CredentialSource;
 use crate::transport::{Clock, TransportKind};
 
+pub(crate) type LogHandler = Arc<dyn Fn(MessageContext, LoggingMessageNotificationParams) + Send + Sync>;
+pub(crate) type NotificationHandler = Arc<dyn Fn(MessageContext, Method, PayloadBuf) + Send + Sync>;
+
 /// Settings of a client, which do not change after it was built.
 pub(crate) struct Settings {
     pub(crate) kind: TransportKind,
@@ -35,6 +38,6 @@ pub(crate) struct Settings {
     pub(crate) on_session_lost: Arc<dyn SessionLossPolicy>,
     pub(crate) on_event: Option<EventHandler>,
     pub(crate) on_restart: Option<RestartHandler>,
-    pub(crate) on_log: Option<Arc<dyn Fn(MessageContext, LoggingMessageNotificationParams) + Send + Sync>>,
-    pub(crate) on_notification: Option<Arc<dyn Fn(MessageContext, Method, PayloadBuf) + Send + Sync>>,
+    pub(crate) on_log: Option<LogHandler>,
+    pub(crate) on_notification: Option<NotificationHandler>,
 }

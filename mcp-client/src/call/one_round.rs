@@ -16,7 +16,7 @@ pub enum RoundOutcome<R> {
     Complete(R),
     /// The server needs input, or wants the call to be repeated with its state. Send the call again with
     /// [`input_responses`](Call::input_responses) and [`request_state`](Call::request_state).
-    InputRequired(InputRequiredResult),
+    InputRequired(Box<InputRequiredResult>),
 }
 
 impl<R: DeserializeOwned + Send + 'static> Call<R> {
@@ -56,7 +56,8 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         let outcome = self.start(true, move |call, finished| match finished {
             Finished::Complete(result) => Ok(RoundOutcome::Complete(call.decode(&result)?.0)),
             Finished::InputRequired(result) => {
-                read_input_required(&result, max_input_requests).map(RoundOutcome::InputRequired)
+                let required = read_input_required(&result, max_input_requests)?;
+                Ok(RoundOutcome::InputRequired(Box::new(required)))
             }
         });
         outcome.await

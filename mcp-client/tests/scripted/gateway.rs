@@ -172,7 +172,7 @@ fn gw_2_one_round_returns_the_input_requests() {
         let sent = input_required(Some(" state\u{e9}"));
         server.respond(&first, sent.clone());
         let Ok(RoundOutcome::InputRequired(required)) = round.finish() else { panic!("no input required") };
-        assert_eq!(serde_json::to_value(&required).unwrap(), sent);
+        assert_eq!(serde_json::to_value(&*required).unwrap(), sent);
         let mut responses = InputResponses::new();
         responses.insert("who", RawObject::new(&json!({ "action": "decline", "unknown": 1 })).unwrap());
         responses.insert("where", RawObject::new(&json!({ "roots": [] })).unwrap());

@@ -49,8 +49,8 @@ async fn serve(mode: SessionMode) -> String {
 }
 
 async fn connect(builder: ClientBuilder, mode: SessionMode) -> Client {
-    let transport = HttpTransport::new(serve(mode).await).unwrap();
-    let client = within(builder.connect(transport)).await.unwrap();
+    let transport = HttpTransport::new(serve(mode).await).expect("a URL");
+    let client = within(builder.connect(transport)).await.expect("a client");
     assert_eq!(client.session_id().is_some(), mode == SessionMode::Stateful);
     client
 }

@@ -212,8 +212,9 @@ mod tests {
     // covers: GW-10
     #[test]
     fn gw_10_fields_are_described() {
+        type Case = (PrimitiveSchema, FieldKind, &'static [(&'static str, &'static str)]);
         let names = ["A"].map(str::to_owned).to_vec();
-        let fields: [(PrimitiveSchema, FieldKind, &[(&str, &str)]); 9] = [
+        let fields: [Case; 9] = [
             (StringSchema::default().title("T").description("D").into(), FieldKind::Text, &[]),
             (NumberSchema::new(NumberType::Number).title("T").description("D").into(), FieldKind::Number, &[]),
             (NumberSchema::new(NumberType::Integer).title("T").description("D").into(), FieldKind::Integer, &[]),
