@@ -33,10 +33,8 @@ fn input_required(state: Option<&str>) -> Value {
 
 /// Responds to elicitation requests with a name.
 async fn named(request: InputRequest, name: &'static str) -> Result<Option<InputResult>, ErrorObject> {
-    Ok(match request {
-        InputRequest::Elicit(_) => Some(ElicitResult::accepted([("name", ElicitValue::from(name))]).into()),
-        _ => None,
-    })
+    let named = || ElicitResult::accepted([("name", ElicitValue::from(name))]).into();
+    Ok(matches!(request, InputRequest::Elicit(_)).then(named))
 }
 
 fn request_on(server: &mut ScriptedServer, on: &ReceivedRequest, id: &str, method: &str, params: Value) -> Value {

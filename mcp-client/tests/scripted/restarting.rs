@@ -135,8 +135,7 @@ fn gw_10_facts_are_requested_when_they_are_needed() {
     server.respond(&discover, found);
     assert_eq!(asking.finish().unwrap().instructions.as_deref(), Some("Be kind"));
     assert!(client.server().capabilities.is_some_and(|offered| offered.tools.is_some()));
-    let again = client.clone();
-    assert!(expect_ready(async move { again.server_facts().await }).is_ok());
+    assert!(expect_ready(async move { client.server_facts().await }).is_ok());
     server.assert_quiet();
 }
 
