@@ -6,6 +6,7 @@ use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use mcp::client::config::{ServerConfig, ServersConfig};
 use mcp::client::{Client, ClientBuilder};
 use mcp::http::HttpTransport;
 use mcp::stdio::{ChildTransport, ServerCommand};
@@ -47,6 +48,8 @@ pub struct CommandLine {
     pub call: Option<(String, RawObject)>,
     /// The bearer token for a server over HTTP.
     pub bearer: Option<String>,
+    /// A configuration file in the format of desktop clients, and the name of a server in it.
+    pub config: Option<(String, String)>,
     /// A URL, or a command and its arguments.
     pub target: Vec<String>,
 }
@@ -60,11 +63,13 @@ impl CommandLine {
     pub fn parse(name: &str) -> Result<Self, Box<dyn Error>> {
         let usage = format!(
             "usage: {name} [--call TOOL ARGUMENTS] [--bearer TOKEN] URL\n       \
-             {name} [--call TOOL ARGUMENTS] COMMAND [ARGUMENT...]\n\n  \
+             {name} [--call TOOL ARGUMENTS] COMMAND [ARGUMENT...]\n       \
+             {name} [--call TOOL ARGUMENTS] --config FILE SERVER\n\n  \
+             FILE is JSON with the member `mcpServers`, as desktop clients write it\n  \
              ARGUMENTS are JSON, such as '{{\"value\":26.2,\"from\":\"mile\",\"to\":\"kilometre\"}}'"
         );
         let mut words = std::env::args().skip(1).peekable();
-        let (mut call, mut bearer) = (None, None);
+        let (mut call, mut bearer, mut config) = (None, None, None);
         while let Some(option) = words.next_if(|word| word.starts_with("--")) {
             match (option.as_str(), words.next()) {
                 ("--call", Some(tool)) => {
@@ -72,11 +77,17 @@ impl CommandLine {
                     call = Some((tool, RawObject::parse(&arguments)?));
                 }
                 ("--bearer", Some(token)) => bearer = Some(token),
+                ("--config", Some(file)) => config = Some((file, words.next().ok_or_else(|| usage.clone())?)),
                 _ => return Err(usage.into()),
             }
         }
         let target: Vec<String> = words.collect();
-        if target.is_empty() { Err(usage.into()) } else { Ok(Self { call, bearer, target }) }
+        // There is either a configuration or a target.
+        if target.is_empty() == config.is_none() {
+            Err(usage.into())
+        } else {
+            Ok(Self { call, bearer, config, target })
+        }
     }
 
     /// Connects to the server.
@@ -85,6 +96,9 @@ impl CommandLine {
     ///
     /// Returns an error if the server cannot be started or reached, or if the handshake fails.
     pub async fn connect(&self, client: ClientBuilder) -> Result<Client, Box<dyn Error>> {
+        if let Some((file, name)) = &self.config {
+            return connect_configured(client, file, name).await;
+        }
         let [first, arguments @ ..] = self.target.as_slice() else { return Err("there is no target".into()) };
         if !first.starts_with("http://") && !first.starts_with("https://") {
             return Ok(client.connect(ChildTransport::new(ServerCommand::new(first).args(arguments))).await?);
@@ -94,6 +108,22 @@ impl CommandLine {
             transport = transport.bearer(token)?;
         }
         Ok(client.connect(transport).await?)
+    }
+}
+
+/// Connects to a server of a configuration file.
+async fn connect_configured(client: ClientBuilder, file: &str, name: &str) -> Result<Client, Box<dyn Error>> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    let config = ServersConfig::parse(&text)?.expand(|variable| std::env::var(variable).ok())?;
+    match config.get(name) {
+        Some(ServerConfig::Command(command)) => {
+            Ok(client.connect(ChildTransport::new(ServerCommand::from(command))).await?)
+        }
+        Some(ServerConfig::Url(url)) => Ok(client.connect(HttpTransport::try_from(url)?).await?),
+        Some(_) | None => {
+            let names: Vec<_> = config.iter().map(|(name, _)| name).collect();
+            Err(format!("{file} has no server `{name}`, but: {}", names.join(", ")).into())
+        }
     }
 }
 
@@ -116,6 +146,8 @@ mod guides {
     mod stateless_or_stateful {}
     #[doc = include_str!("../../docs/testing.md")]
     mod testing {}
+    #[doc = include_str!("../../docs/writing-a-gateway.md")]
+    mod writing_a_gateway {}
     #[doc = include_str!("../../docs/writing-a-transport.md")]
     mod writing_a_transport {}
 }

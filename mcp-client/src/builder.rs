@@ -4,24 +4,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, DetectedRevision, Mode, ServerFacts};
-use mcp_kernel::{CallOptions, Limits};
+use mcp_kernel::{CallOptions, CommandError, Limits};
 use mcp_mrtr::RetryLimits;
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::meta::TraceContext;
 use mcp_types::{
     ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitRequestFormParams,
     ElicitRequestUrlParams, ElicitResult, Implementation, ListRootsResult, LoggingLevel,
-    LoggingMessageNotificationParams, Method, RawObject, Revision, Root,
+    LoggingMessageNotificationParams, Method, OrderedMap, RawObject, Revision, Root,
 };
 
+use crate::capabilities::merge;
 use crate::client::Client;
+use crate::context::MessageContext;
 use crate::error::Error;
 use crate::list::ListLimits;
 use crate::request_handlers::{IntoClientResult, RequestHandlers, handler};
 use crate::revision_cache::RevisionCache;
 use crate::session::SavedSession;
-use crate::session::{ClientEvent, EventHandler, SessionLossAction, SessionLossPolicy};
-use crate::settings::Settings;
+use crate::session::{ClientEvent, EventHandler, Restart, RestartHandler, SessionLossAction, SessionLossPolicy};
+use crate::settings::{LogHandler, NotificationHandler, Settings};
 use crate::state::Shared;
 use crate::transport::TransportHandle;
 use crate::transport::{Transport, TransportKind};
@@ -37,18 +39,20 @@ use crate::transport::{Transport, TransportKind};
 /// use mcp_client::types::{ElicitAction, ElicitResult};
 ///
 /// let client = Client::builder("example", "1.0")
-///     .on_form_elicitation(async |form| {
+///     .on_form_elicitation(async |_, form| {
 ///         // Show `form.message` and the fields of `form.requested_schema`.
 ///         ElicitResult::new(ElicitAction::Decline)
 ///     });
 /// ```
 ///
 /// The same handlers serve legacy servers, which send requests while a call is in flight, and modern servers, which respond
-/// to a call with input requests.
+/// to a call with input requests. Their [`MessageContext`] says which call a request belongs to, and
+/// [`Call::on_input`](crate::Call::on_input) handles the requests of a single call.
 #[must_use = "a builder does nothing until `connect` is called"]
 pub struct ClientBuilder {
     info: Implementation,
     capabilities: ClientCapabilities,
+    extensions: OrderedMap<RawObject>,
     request_handlers: RequestHandlers,
     roots: Option<Arc<Mutex<Vec<Root>>>>,
     mode: Mode,
@@ -67,8 +71,9 @@ pub struct ClientBuilder {
     trace_context: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
     on_session_lost: Arc<dyn SessionLossPolicy>,
     on_event: Option<EventHandler>,
-    on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,
-    on_notification: Option<Arc<dyn Fn(Method, PayloadBuf) + Send + Sync>>,
+    on_restart: Option<RestartHandler>,
+    on_log: Option<LogHandler>,
+    on_notification: Option<NotificationHandler>,
 }
 
 /// Default maximum number of calls in flight; further ones wait.
@@ -80,6 +85,10 @@ const MAX_CACHED_RESULTS: usize = 256;
 /// Default time after which the legacy handshake is sent to a server behind a pipe that did not respond to the probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
 
+/// The requests of a server that the client handles itself, or with functions of their own.
+const OWN_METHODS: [Method; 4] =
+    [Method::PING, Method::ELICITATION_CREATE, Method::SAMPLING_CREATE_MESSAGE, Method::ROOTS_LIST];
+
 impl ClientBuilder {
     pub(crate) fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         let mut limits = Limits::default();
@@ -87,6 +96,7 @@ impl ClientBuilder {
         Self {
             info: Implementation::new(name, version),
             capabilities: ClientCapabilities::default(),
+            extensions: OrderedMap::new(),
             request_handlers: RequestHandlers::default(),
             roots: None,
             mode: Mode::Auto,
@@ -105,6 +115,7 @@ impl ClientBuilder {
             trace_context: None,
             on_session_lost: Arc::new(SessionLossAction::default()),
             on_event: None,
+            on_restart: None,
             on_log: None,
             on_notification: None,
         }
@@ -120,10 +131,10 @@ impl ClientBuilder {
     /// values; content that violates the requested schema is not sent, and the server gets an error.
     pub fn on_form_elicitation<F, Fut>(mut self, function: F) -> Self
     where
-        F: Fn(ElicitRequestFormParams) -> Fut + Send + Sync + 'static,
+        F: Fn(MessageContext, ElicitRequestFormParams) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoClientResult<ElicitResult>> + Send + 'static,
     {
-        self.request_handlers.form = handler(function);
+        self.request_handlers.form = Some(handler(function));
         self
     }
 
@@ -131,27 +142,27 @@ impl ClientBuilder {
     /// opening it; never fetch it automatically.
     pub fn on_url_elicitation<F, Fut>(mut self, function: F) -> Self
     where
-        F: Fn(ElicitRequestUrlParams) -> Fut + Send + Sync + 'static,
+        F: Fn(MessageContext, ElicitRequestUrlParams) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoClientResult<ElicitResult>> + Send + 'static,
     {
-        self.request_handlers.url = handler(function);
+        self.request_handlers.url = Some(handler(function));
         self
     }
 
     /// Handles sampling requests, and declares that capability. Requests with tools are rejected.
     pub fn on_sampling<F, Fut>(mut self, function: F) -> Self
     where
-        F: Fn(CreateMessageRequestParams) -> Fut + Send + Sync + 'static,
+        F: Fn(MessageContext, CreateMessageRequestParams) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoClientResult<CreateMessageResult>> + Send + 'static,
     {
-        self.request_handlers.sampling = handler(function);
+        self.request_handlers.sampling = Some(handler(function));
         self
     }
 
     /// Handles sampling requests including those with tools, and declares both capabilities.
     pub fn on_sampling_with_tools<F, Fut>(mut self, function: F) -> Self
     where
-        F: Fn(CreateMessageRequestParams) -> Fut + Send + Sync + 'static,
+        F: Fn(MessageContext, CreateMessageRequestParams) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoClientResult<CreateMessageResult>> + Send + 'static,
     {
         self.request_handlers.sampling_tools = true;
@@ -162,28 +173,90 @@ impl ClientBuilder {
     pub fn roots(mut self, roots: impl IntoIterator<Item = Root>) -> Self {
         let roots = Arc::new(Mutex::new(roots.into_iter().collect::<Vec<_>>()));
         self.roots = Some(Arc::clone(&roots));
-        self.request_handlers.roots = handler(move |()| {
+        self.request_handlers.roots = Some(handler(move |_, ()| {
             let roots = roots.lock().unwrap_or_else(PoisonError::into_inner).clone();
             async move { ListRootsResult::new(roots) }
-        });
+        }));
+        self
+    }
+
+    /// Handles roots requests, and declares that capability: for roots that depend on the call or have to be looked up.
+    /// [`roots`](Self::roots) sets a fixed list instead; the later of the two calls counts.
+    ///
+    /// When the roots change, notify a legacy server with [`Client::notify`] and
+    /// [`Method::NOTIFICATIONS_ROOTS_LIST_CHANGED`].
+    pub fn on_roots<F, Fut>(mut self, function: F) -> Self
+    where
+        F: Fn(MessageContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoClientResult<ListRootsResult>> + Send + 'static,
+    {
+        self.roots = None;
+        self.request_handlers.roots = Some(handler(move |context, ()| function(context)));
+        self
+    }
+
+    /// Handles requests of a legacy server with any other method, such as those of an extension. Requests without a handler
+    /// get the error "method not found".
+    ///
+    /// Some methods need a capability, which [`capabilities`](Self::capabilities) or [`extension`](Self::extension)
+    /// declares. [`connect`](Self::connect) fails for a method that the client handles itself or that has a function of its
+    /// own, such as `elicitation/create`.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mcp_client::Client;
+    /// use mcp_client::types::RawObject;
+    ///
+    /// let client = Client::builder("example", "1.0").on_request("example/now", async |_, _params| {
+    ///     RawObject::new(&serde_json::json!({ "seconds": 0 })).map_err(|error| {
+    ///         mcp_client::types::ErrorObject::internal_error(error.to_string())
+    ///     })
+    /// });
+    /// ```
+    pub fn on_request<F, Fut>(mut self, method: impl Into<Method>, function: F) -> Self
+    where
+        F: Fn(MessageContext, PayloadBuf) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output: IntoClientResult<RawObject>> + Send + 'static,
+    {
+        let method = method.into();
+        self.request_handlers.others.retain(|(other, _)| *other != method);
+        self.request_handlers.others.push((method, handler(function)));
+        self
+    }
+
+    /// Declares capabilities as a whole, such as those of the client of a gateway, with `experimental`, `tasks` and unknown
+    /// ones. Those of the client's handlers are added.
+    ///
+    /// A capability without a handler of the client is for calls with their own
+    /// ([`Call::on_input`](crate::Call::on_input)). [`connect`](Self::connect) returns [`Error::InvalidCapabilities`] if the
+    /// capabilities contradict the handlers.
+    pub fn capabilities(mut self, capabilities: ClientCapabilities) -> Self {
+        self.capabilities = capabilities;
         self
     }
 
     /// Declares support for a protocol extension, with its settings.
     pub fn extension(mut self, name: impl Into<String>, settings: RawObject) -> Self {
-        self.capabilities.extensions.get_or_insert_default().insert(name, settings);
+        self.extensions.insert(name, settings);
         self
     }
 
     /// Calls a function with each log message of the server. It must not block.
-    pub fn on_log(mut self, handler: impl Fn(LoggingMessageNotificationParams) + Send + Sync + 'static) -> Self {
+    pub fn on_log(
+        mut self,
+        handler: impl Fn(MessageContext, LoggingMessageNotificationParams) + Send + Sync + 'static,
+    ) -> Self {
         self.on_log = Some(Arc::new(handler));
         self
     }
 
     /// Calls a function with each notification that the client does not handle itself, such as those of extensions. It must
     /// not block.
-    pub fn on_notification(mut self, handler: impl Fn(Method, PayloadBuf) + Send + Sync + 'static) -> Self {
+    pub fn on_notification(
+        mut self,
+        handler: impl Fn(MessageContext, Method, PayloadBuf) + Send + Sync + 'static,
+    ) -> Self {
         self.on_notification = Some(Arc::new(handler));
         self
     }
@@ -201,10 +274,24 @@ impl ClientBuilder {
         self
     }
 
-    /// Calls a function with each [`ClientEvent`], such as the loss of a session or the restart of a server. It must not
-    /// block.
+    /// Calls a function with each [`ClientEvent`], such as the loss of a session, as soon as it happens. It must not block.
     pub fn on_event(mut self, handler: impl Fn(ClientEvent) + Send + Sync + 'static) -> Self {
         self.on_event = Some(Arc::new(handler));
+        self
+    }
+
+    /// Calls a function when a connection has taken the place of one that was lost, because the server was restarted or the
+    /// session was renewed, and calls can be sent again. It must not block; to restore the state of the server, spawn a
+    /// task.
+    ///
+    /// ```
+    /// use mcp_client::Client;
+    ///
+    /// let client = Client::builder("example", "1.0")
+    ///     .on_restart(|restart| eprintln!("{:?}: {} calls failed", restart.cause, restart.failed_calls));
+    /// ```
+    pub fn on_restart(mut self, handler: impl Fn(Restart) + Send + Sync + 'static) -> Self {
+        self.on_restart = Some(Arc::new(handler));
         self
     }
 
@@ -307,11 +394,17 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// Returns [`Error::Closed`] if the server cannot be reached, or if there is no common revision.
+    /// Returns [`Error::Closed`] if the server cannot be reached, or if there is no common revision,
+    /// [`Error::InvalidCapabilities`] if the [capabilities](Self::capabilities) contradict the handlers, and
+    /// [`Error::Command`] if [`on_request`](Self::on_request) has a method of another function.
     pub async fn connect(mut self, transport: impl Transport) -> Result<Client, Error> {
         let kind = transport.kind();
-        self.request_handlers.declare(&mut self.capabilities);
-        let mut config = ClientConfig::new(self.info, self.capabilities);
+        let handlers = &mut self.request_handlers;
+        if let Some((method, _)) = handlers.others.iter().find(|(method, _)| OWN_METHODS.contains(method)) {
+            return Err(CommandError::Reserved(method.clone()).into());
+        }
+        handlers.declared = merge(self.capabilities, self.extensions, handlers, self.roots.is_some())?;
+        let mut config = ClientConfig::new(self.info, handlers.declared.clone());
         config.revisions = self.revisions;
         config.mode = self.mode;
         // DU-27: over HTTP a server that does not respond may be of either era, so there is nothing else to try and no
@@ -343,6 +436,7 @@ impl ClientBuilder {
             revision_cache: self.revision_cache,
             on_session_lost: self.on_session_lost,
             on_event: self.on_event,
+            on_restart: self.on_restart,
             on_log: self.on_log,
             on_notification: self.on_notification,
         };

@@ -25,10 +25,9 @@ pub(crate) struct Cache {
     bytes: usize,
     /// Number of changes per kind: the result of a request from before a change may be older than the change.
     changes: BTreeMap<Kind, u64>,
-    /// The credentials that all private results were requested with, if they may change. Each request sets its own before
-    /// it is sent, and other credentials count as a change of every kind. So a result is inserted only if the credentials
-    /// were the same from the lookup to the response.
-    owner: Option<CredentialFingerprint>,
+    /// The credentials of the client, which calls without their own are sent with. Each such request sets them before it
+    /// is sent, and other credentials count as a change of every kind.
+    client: Option<CredentialFingerprint>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +35,19 @@ pub(crate) struct EntryKey {
     kind: Kind,
     /// The parameters, without metadata.
     params: String,
+    /// The credentials that a private result was requested with, if they may change.
+    owner: Option<CredentialFingerprint>,
+}
+
+/// The credentials of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// All requests have the same credentials.
+    Fixed,
+    /// The credentials are not known.
+    Unknown,
+    /// The request is, was or would be sent with these.
+    Known(CredentialFingerprint),
 }
 
 /// The kinds of results that can be cached.
@@ -70,9 +82,15 @@ pub(crate) enum Cached {
     Miss,
 }
 
+impl EntryKey {
+    fn is_for_same_request(&self, other: &Self) -> bool {
+        (self.kind, &self.params) == (other.kind, &other.params)
+    }
+}
+
 impl Cache {
     pub(crate) fn new(max_entries: usize) -> Self {
-        Self { entries: BTreeMap::new(), max_entries, bytes: 0, changes: BTreeMap::new(), owner: None }
+        Self { entries: BTreeMap::new(), max_entries, bytes: 0, changes: BTreeMap::new(), client: None }
     }
 
     /// Returns the key of a request; `None` if its result must not be cached.
@@ -94,43 +112,69 @@ impl Cache {
             return None;
         }
         let changes = self.changes.get(&kind).copied().unwrap_or_default();
-        Some(CacheKey { entry: EntryKey { kind, params: text.to_owned() }, changes })
+        Some(CacheKey { entry: EntryKey { kind, params: text.to_owned(), owner: None }, changes })
     }
 
-    /// Looks up a result; a private one is returned only if the current credentials are known to be those of the owner.
-    pub(crate) fn get(&mut self, key: &CacheKey, is_owner_known: bool, now: Time) -> Cached {
-        match self.entries.get(&key.entry) {
-            None => Cached::Miss,
-            Some(entry) if entry.expires <= now => {
-                self.remove(&key.entry);
-                Cached::Miss
+    /// Looks up a result; a private one is returned only for the credentials that it was requested with.
+    pub(crate) fn get(&mut self, key: &CacheKey, owner: Owner, now: Time) -> Cached {
+        if let Some(entry) = self.entries.get(&key.entry) {
+            if entry.expires > now && (!entry.is_private || owner == Owner::Fixed) {
+                return Cached::Hit(entry.result.clone());
             }
-            Some(entry) if entry.is_private && !is_owner_known => Cached::Private,
-            Some(entry) => Cached::Hit(entry.result.clone()),
+            self.remove(&key.entry);
+        }
+        match owner {
+            Owner::Fixed => Cached::Miss,
+            Owner::Unknown => {
+                let of_owners = self.entries.range(&key.entry..).next();
+                let is_private = of_owners.is_some_and(|(other, _)| other.is_for_same_request(&key.entry));
+                if is_private { Cached::Private } else { Cached::Miss }
+            }
+            Owner::Known(owner) => {
+                let key = EntryKey { owner: Some(owner), ..key.entry.clone() };
+                match self.entries.get(&key) {
+                    Some(entry) if entry.expires > now => Cached::Hit(entry.result.clone()),
+                    Some(_) => {
+                        self.remove(&key);
+                        Cached::Miss
+                    }
+                    None => Cached::Miss,
+                }
+            }
         }
     }
 
-    /// Caches a result for the time to live that the server sets, unless there was a change since the lookup.
+    /// Caches a result for the time to live that the server sets, unless there was a change since the lookup. A private
+    /// result is kept for the credentials that its request was sent with.
     // C-7
-    pub(crate) fn insert(&mut self, key: CacheKey, result: &PayloadBuf, now: Time) {
+    pub(crate) fn insert(&mut self, key: CacheKey, result: &PayloadBuf, owner: Owner, now: Time) {
         // The result is newer than the cached one, even if it must not be cached itself.
         self.remove(&key.entry);
+        let mut entry = key.entry;
+        if let Owner::Known(owner) = owner {
+            entry.owner = Some(owner);
+            self.remove(&entry);
+        }
         let number = |raw: &serde_json::value::RawValue| serde_json::from_str::<i64>(raw.get()).ok();
         let ttl = result.get("ttlMs").and_then(number).and_then(|ttl| u64::try_from(ttl).ok()).unwrap_or_default();
         if ttl == 0 {
             return;
         }
         let expires = now + Duration::from_millis(ttl).min(MAX_TTL);
-        let size = size(&key.entry, result);
-        let changes = self.changes.get(&key.entry.kind).copied().unwrap_or_default();
+        let size = size(&entry, result);
+        let changes = self.changes.get(&entry.kind).copied().unwrap_or_default();
         if changes != key.changes || size > MAX_BYTES / 4 {
             return;
         }
         // C-19: private is the default scope.
         let is_private = result.get("cacheScope").is_none_or(|scope| scope.get() != r#""public""#);
+        if is_private && owner == Owner::Unknown {
+            return;
+        }
+        entry.owner = entry.owner.filter(|_| is_private);
         self.make_room(size);
         self.bytes += size;
-        self.entries.insert(key.entry, Entry { result: result.clone(), expires, is_private });
+        self.entries.insert(entry, Entry { result: result.clone(), expires, is_private });
     }
 
     /// Drops the results that a change may affect.
@@ -158,21 +202,20 @@ impl Cache {
         }
     }
 
-    /// Sets the credentials that requests are sent with. Drops the private results of other credentials; returns whether
-    /// the credentials changed.
-    pub(crate) fn set_owner(&mut self, owner: CredentialFingerprint) -> bool {
-        let has_changed = self.owner.replace(owner).is_some_and(|before| before != owner);
-        if has_changed {
-            self.remove_private();
+    /// Sets the credentials of the client. Drops the private results of those before; returns whether they changed.
+    pub(crate) fn set_client(&mut self, credentials: CredentialFingerprint) -> bool {
+        let before = self.client.replace(credentials).filter(|before| *before != credentials);
+        if let Some(before) = before {
+            self.remove_private(before);
         }
-        has_changed
+        before.is_some()
     }
 
-    fn remove_private(&mut self) {
+    fn remove_private(&mut self, before: CredentialFingerprint) {
         for kind in [Kind::Discover, Kind::Tools, Kind::Prompts, Kind::Resources, Kind::Templates, Kind::Read] {
             *self.changes.entry(kind).or_default() += 1;
         }
-        self.retain(|_, entry| !entry.is_private);
+        self.retain(|key, entry| !entry.is_private || key.owner.is_some_and(|owner| owner != before));
     }
 
     fn make_room(&mut self, size: usize) {
@@ -216,11 +259,49 @@ mod tests {
         for (scope, is_private) in [("private", true), ("public", false)] {
             let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
             let text = format!(r#"{{"ttlMs":1000,"cacheScope":"{scope}","tools":[]}}"#);
-            cache.insert(key.clone(), &PayloadBuf::parse(&text, &Limits::default()).unwrap(), now);
-            assert_eq!(matches!(cache.get(&key, false, now), Cached::Private), is_private);
-            assert!(matches!(cache.get(&key, true, now), Cached::Hit(_)));
-            assert!(matches!(cache.get(&key, false, now + Duration::from_secs(1)), Cached::Miss));
+            let result = PayloadBuf::parse(&text, &Limits::default()).unwrap();
+            let [one, other] = [1, 2].map(|number| Owner::Known(CredentialFingerprint::new([0; 16], [number; 32])));
+            cache.insert(key.clone(), &result, one, now);
+            assert_eq!(matches!(cache.get(&key, Owner::Unknown, now), Cached::Private), is_private);
+            assert!(matches!(cache.get(&key, one, now), Cached::Hit(_)));
+            assert_eq!(matches!(cache.get(&key, other, now), Cached::Miss), is_private);
+            assert!(matches!(cache.get(&key, one, now + Duration::from_secs(1)), Cached::Miss));
+            assert!(cache.entries.is_empty() && cache.bytes == 0);
+            cache.insert(key.clone(), &result, Owner::Unknown, now);
+            assert_eq!(matches!(cache.get(&key, one, now), Cached::Miss), is_private);
         }
+    }
+
+    /// Users have private results beside each other; a newer public one takes their place, and a new user of the client
+    /// only that of the one before.
+    // covers: GW-6, SEC-8
+    #[test]
+    fn gw_6_private_results_are_kept_by_credential() {
+        let now = Time::EPOCH;
+        let mut cache = Cache::new(256);
+        let params = serde_json::from_str("{}").unwrap();
+        let users = [1, 2, 3].map(|number| CredentialFingerprint::new([0; 16], [number; 32]));
+        let result = |text: &str| PayloadBuf::parse(text, &Limits::default()).unwrap();
+        assert!(!cache.set_client(users[0]));
+        for (number, user) in users.into_iter().enumerate() {
+            let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
+            let own = result(&format!(r#"{{"ttlMs":1000,"tools":[],"number":{number}}}"#));
+            cache.insert(key, &own, Owner::Known(user), now);
+        }
+        let found = |cache: &mut Cache| {
+            let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
+            users.map(|user| match cache.get(&key, Owner::Known(user), now) {
+                Cached::Hit(result) => Some(result.get("number").unwrap().get().to_owned()),
+                Cached::Private | Cached::Miss => None,
+            })
+        };
+        assert_eq!(found(&mut cache), ["0", "1", "2"].map(|number| Some(number.to_owned())));
+        assert!(cache.set_client(users[1]));
+        assert_eq!(found(&mut cache), [None, Some("1".to_owned()), Some("2".to_owned())]);
+        let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
+        let public = result(r#"{"ttlMs":1000,"cacheScope":"public","tools":[],"number":9}"#);
+        cache.insert(key, &public, Owner::Known(users[2]), now);
+        assert_eq!(found(&mut cache), [(); 3].map(|()| Some("9".to_owned())));
     }
 
     /// A cursor is the server's, and part of what the next page is kept under.
@@ -234,7 +315,7 @@ mod tests {
             let cursor = format!("{{\"cursor\":\"{number}{}\"}}", "x".repeat(100_000));
             let params = serde_json::from_str(&cursor).unwrap();
             let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
-            cache.insert(key, &result, now);
+            cache.insert(key, &result, Owner::Fixed, now);
         }
         let kept: usize = cache.entries.iter().map(|(key, entry)| size(key, &entry.result)).sum();
         assert_eq!(kept, cache.bytes);

@@ -98,13 +98,34 @@ impl Client {
         self.shared.read(|core| core.detected)
     }
 
-    /// Returns the capabilities, name and instructions of the server, if they were requested.
+    /// Returns the capabilities, name and instructions of the server, if they were requested. They are not if the client
+    /// connects to a modern server whose revision it knows: [`server_facts`](Self::server_facts) requests them.
     ///
     /// They are requested once, with the credentials that the client connected with, and are kept if the credentials
     /// change. If a server returns different ones for each user, use one client per user.
     #[must_use]
     pub fn server(&self) -> ServerFacts {
         self.shared.read(|core| core.server.clone())
+    }
+
+    /// Returns the capabilities, name and instructions of the server, and requests them if they are not known yet.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the server does not respond to `server/discover`, or if the client is closed.
+    pub async fn server_facts(&self) -> Result<ServerFacts, Error> {
+        self.ready().await?;
+        let known = self.server();
+        if known.capabilities.is_some() || self.revision().is_some_and(|revision| revision.era() == Era::Legacy) {
+            return Ok(known);
+        }
+        let found = self.discover().await?;
+        let mut facts = ServerFacts::default();
+        facts.capabilities = Some(found.capabilities);
+        facts.info = found.meta.and_then(|meta| meta.server_info);
+        facts.instructions = found.instructions;
+        self.shared.with(|core, _| core.server = facts.clone());
+        Ok(facts)
     }
 
     /// Returns the id of the session with a legacy server over HTTP, if there is one.
@@ -215,19 +236,23 @@ impl Client {
 
     /// Sets the minimum severity of log messages, in either era.
     ///
-    /// A modern server gets it with each request from now on. A legacy server keeps it until the end of the session.
+    /// A modern server gets it with each request from now on. A legacy server keeps it until the end of the session; the
+    /// client sets it again after a restart of the server or the renewal of the session.
     ///
     /// # Errors
     ///
     /// Returns an error if a legacy server rejects it, or if the client is closed.
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), Error> {
         self.ready().await?;
-        if self.revision().is_some_and(|revision| revision.era() == Era::Modern) {
-            self.shared.with(|core, _| core.kernel.set_log_level(Some(level)));
-            return Ok(());
+        if self.revision().is_some_and(|revision| revision.era() == Era::Legacy) {
+            let params = RawObject::new(&SetLevelRequestParams::new(level));
+            Call::<EmptyResult>::new(self, Method::LOGGING_SET_LEVEL, params).await?;
         }
-        let params = RawObject::new(&SetLevelRequestParams::new(level));
-        Call::<EmptyResult>::new(self, Method::LOGGING_SET_LEVEL, params).await.map(drop)
+        self.shared.with(|core, _| {
+            core.log_level = Some(level);
+            core.kernel.set_log_level(Some(level));
+        });
+        Ok(())
     }
 
     /// Replaces the roots. A legacy server is notified; modern servers request the roots when they need them.

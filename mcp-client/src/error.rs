@@ -50,6 +50,9 @@ pub enum Error {
     /// The call violates the protocol or the state of the client. Nothing was sent.
     #[error(transparent)]
     Command(#[from] CommandError),
+    /// The capabilities that the client should declare contradict its handlers. Nothing was sent.
+    #[error("the capabilities of the client contradict its handlers: {0}")]
+    InvalidCapabilities(String),
     /// The parameters cannot be serialized. Nothing was sent.
     #[error("the parameters cannot be serialized: {0}")]
     InvalidParams(String),

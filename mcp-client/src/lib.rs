@@ -37,12 +37,18 @@
 //! | connect | [`Client::connect`], [`Client::builder`], [`ClientBuilder`], [`Mode`] |
 //! | call a tool, read a resource, get a prompt, complete an argument | the methods of [`Client`], which return a [`Call`] |
 //! | set timeouts, watch progress, cancel | [`Call`], [`CancelHandle`] |
+//! | forward the input requests of a call | [`Call::on_input`], [`InputResult`], [`Call::one_round`], [`RoundOutcome`] |
+//! | attach a user to a call | [`Call::extension`], [`CallExtensions`], [`MessageContext`] |
 //! | list tools, prompts and resources | [`Items`], [`ListLimits`] |
 //! | decode and validate structured results | [`Call::structured`], `OutputSchema` (feature `validate`) |
-//! | handle elicitation, sampling and roots requests | [`ClientBuilder::on_form_elicitation`], [`on_url_elicitation`](ClientBuilder::on_url_elicitation), [`on_sampling`](ClientBuilder::on_sampling), [`roots`](ClientBuilder::roots) |
+//! | handle elicitation, sampling and roots requests | [`ClientBuilder::on_form_elicitation`], [`on_url_elicitation`](ClientBuilder::on_url_elicitation), [`on_sampling`](ClientBuilder::on_sampling), [`roots`](ClientBuilder::roots), [`on_roots`](ClientBuilder::on_roots) |
+//! | handle other requests, log messages and notifications | [`ClientBuilder::on_request`], [`on_log`](ClientBuilder::on_log), [`on_notification`](ClientBuilder::on_notification) |
+//! | declare capabilities | [`ClientBuilder::capabilities`], [`ClientBuilder::extension`] |
 //! | subscribe to changes | [`Client::listen`], [`Subscription`], [`Change`] |
 //! | handle errors | [`Error`], [`CloseReason`] |
-//! | handle the loss of a session | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`] |
+//! | handle the loss of a session or server | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`], [`ClientBuilder::on_restart`] |
+//! | describe the server | [`Client::server`], [`Client::server_facts`] |
+//! | read configuration files of desktop clients | [`config`] |
 //! | skip era detection for a known server | [`RevisionCache`], [`Client::detected_revision`], [`ClientBuilder::detected_revision`] |
 //! | resume a session after a restart | [`Client::save_session`], [`ClientBuilder::resume_session`] |
 //! | implement a transport | [`Transport`], [`TransportHandle`], [`TransportCommand`] |
@@ -69,6 +75,12 @@
 //! that it has handlers for. Legacy servers send these requests while a call is in flight; modern servers respond to a call
 //! with input requests, and the client repeats the call with the results. The handlers are the same for both.
 //!
+//! A [`MessageContext`] tells a handler which call a request belongs to, where that is known, with the values that
+//! [`Call::extension`] attached to the call; log messages and notifications have one, too. [`Call::on_input`] handles the
+//! requests of a single call before the handlers of the client, and [`Call::one_round`] returns those of a modern server to
+//! the caller. So callers can share a client: each gets the requests of its own calls, and its calls can have their own
+//! credentials.
+//!
 //! # Caching
 //!
 //! Modern servers set a time to live for lists and resources. Until then the client returns them from its cache, unless the
@@ -86,9 +98,13 @@
 mod builder;
 mod cache;
 mod call;
+mod capabilities;
 mod client;
 mod close_reason;
+pub mod config;
+mod context;
 mod error;
+mod input;
 mod list;
 mod listen;
 mod request_handlers;
@@ -101,10 +117,12 @@ mod transport;
 pub use builder::ClientBuilder;
 #[cfg(feature = "validate")]
 pub use call::OutputSchema;
-pub use call::{Call, CancelHandle};
+pub use call::{Call, CancelHandle, RoundOutcome};
 pub use client::Client;
 pub use close_reason::CloseReason;
+pub use context::{CallExtensions, MessageContext};
 pub use error::Error;
+pub use input::InputResult;
 pub use list::{Items, ListItem, ListLimitExceeded, ListLimits};
 pub use listen::Subscription;
 pub use mcp_kernel::client::{CallHeaders, ConnectError, DetectedRevision, Mode, ServerFacts};
@@ -113,7 +131,10 @@ pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;
 pub use request_handlers::IntoClientResult;
 pub use revision_cache::RevisionCache;
-pub use session::{ClientEvent, SavedSession, SessionLoss, SessionLossAction, SessionLossPolicy, SessionLossReason};
+pub use session::{
+    ClientEvent, Restart, RestartCause, SavedSession, SessionLoss, SessionLossAction, SessionLossPolicy,
+    SessionLossReason,
+};
 #[cfg(feature = "memory")]
 pub use transport::MemoryTransport;
 pub use transport::{

@@ -5,16 +5,19 @@ use std::sync::Arc;
 
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
-    ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
-    ElicitRequestParams, ElicitRequestUrlParams, ElicitResult, ElicitationCapability, ErrorCode, ErrorObject,
-    InputRequest, InvalidFormContent, ListRootsResult, Method, RawObject, Restrict, Revision, RootsCapability,
-    SamplingCapability, restrict_to,
+    ClientCapabilities, ClientCapability, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult,
+    ElicitAction, ElicitRequest, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestUrlParams, ElicitResult,
+    ErrorCode, ErrorObject, InputRequest, InvalidFormContent, ListRootsRequest, ListRootsResult, Method, RawObject,
+    RequestParams, RequestedSchema, Restrict, Revision, restrict_to,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::context::MessageContext;
+use crate::input::InputResult;
+
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-type Handler<P, R> = Arc<dyn Fn(P) -> BoxFuture<Result<R, ErrorObject>> + Send + Sync>;
+type Handler<P, R> = Arc<dyn Fn(MessageContext, P) -> BoxFuture<Result<R, ErrorObject>> + Send + Sync>;
 
 /// One handler for each kind of request; the client declares the capabilities that it has handlers for.
 #[derive(Clone, Default)]
@@ -25,6 +28,10 @@ pub(crate) struct RequestHandlers {
     /// Whether the sampling handler supports tools.
     pub(crate) sampling_tools: bool,
     pub(crate) roots: Option<Handler<(), ListRootsResult>>,
+    /// The handlers of other methods.
+    pub(crate) others: Vec<(Method, Handler<PayloadBuf, RawObject>)>,
+    /// The capabilities that the client declares, which may be more than there are handlers for.
+    pub(crate) declared: ClientCapabilities,
 }
 
 /// The types that a handler for server-to-client requests can return: a result, or a `Result` whose error becomes a
@@ -56,110 +63,135 @@ macro_rules! into_client_result {
     };
 }
 
-into_client_result!(ElicitResult, CreateMessageResult, ListRootsResult);
+into_client_result!(ElicitResult, CreateMessageResult, ListRootsResult, RawObject);
 
 /// Boxes a handler.
-pub(crate) fn handler<P, R, F, Fut>(function: F) -> Option<Handler<P, R>>
+pub(crate) fn handler<P, R, F, Fut>(function: F) -> Handler<P, R>
 where
-    F: Fn(P) -> Fut + Send + Sync + 'static,
+    F: Fn(MessageContext, P) -> Fut + Send + Sync + 'static,
     Fut: Future<Output: IntoClientResult<R>> + Send + 'static,
 {
-    Some(Arc::new(move |params| {
-        let result = function(params);
+    Arc::new(move |context, params| {
+        let result = function(context, params);
         Box::pin(async move { result.await.into_client_result() })
-    }))
+    })
 }
 
 impl RequestHandlers {
-    /// Declares the capabilities that there are handlers for.
-    pub(crate) fn declare(&self, capabilities: &mut ClientCapabilities) {
-        let empty = || Some(RawObject::empty());
-        if self.form.is_some() || self.url.is_some() {
-            let mut elicitation = ElicitationCapability::default();
-            elicitation.form = self.form.as_ref().and_then(|_| empty());
-            elicitation.url = self.url.as_ref().and_then(|_| empty());
-            capabilities.elicitation = Some(elicitation);
-        }
-        if self.sampling.is_some() {
-            let mut sampling = SamplingCapability::default();
-            sampling.tools = if self.sampling_tools { empty() } else { None };
-            capabilities.sampling = Some(sampling);
-        }
-        if self.roots.is_some() {
-            capabilities.roots = Some(RootsCapability::default().list_changed(true));
-        }
-    }
-
     /// Handles a request of a legacy server.
     pub(crate) async fn handle(
         &self,
+        context: MessageContext,
         method: &Method,
         params: &PayloadBuf,
         revision: Revision,
     ) -> Result<RawObject, ErrorObject> {
-        match method.as_str() {
-            "elicitation/create" => self.elicit(decode(params)?, revision).await,
-            "sampling/createMessage" => self.sample(decode(params)?, revision).await,
-            "roots/list" => self.list_roots(revision).await,
-            _ => Err(ErrorObject::new(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"))),
+        let request = match method.as_str() {
+            "elicitation/create" => ElicitRequest::new(decode::<ElicitRequestParams>(params)?).into(),
+            "sampling/createMessage" => CreateMessageRequest::new(decode::<CreateMessageRequestParams>(params)?).into(),
+            "roots/list" => ListRootsRequest::default().params(decode::<RequestParams>(params)?).into(),
+            _ => {
+                let other = self.others.iter().find(|(other, _)| other == method);
+                let Some((_, handler)) = other else {
+                    return Err(ErrorObject::new(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`")));
+                };
+                return handler(context, params.clone()).await;
+            }
+        };
+        for required in ClientCapability::required_by(&request) {
+            // Servers may ignore that there is no context, and so may clients that they asked for it.
+            if required != ClientCapability::SamplingContext && !required.is_declared(&self.declared) {
+                return Err(undeclared(required));
+            }
         }
+        self.handle_input(context, request, revision).await
     }
 
-    /// Handles an input request of a modern server.
-    pub(crate) async fn handle_input(&self, request: InputRequest) -> Result<RawObject, ErrorObject> {
-        let revision = Revision::LATEST;
+    /// Handles an input request: by the handler of its call, or by that of the client.
+    pub(crate) async fn handle_input(
+        &self,
+        context: MessageContext,
+        request: InputRequest,
+        revision: Revision,
+    ) -> Result<RawObject, ErrorObject> {
+        let handled = match context.input_handler() {
+            Some(handler) => handler(request.clone()).await?,
+            None => None,
+        };
         match request {
-            InputRequest::Elicit(request) => self.elicit(request.params, revision).await,
-            InputRequest::CreateMessage(request) => self.sample(request.params, revision).await,
-            InputRequest::ListRoots(_) => self.list_roots(revision).await,
-            InputRequest::Unknown(_) | _ => Err(ErrorObject::invalid_params("unknown kind of input request")),
+            InputRequest::Elicit(request) => {
+                let form = if let ElicitRequestParams::Form(form) = &request.params { Some(form) } else { None };
+                let schema = form.map(|form| form.requested_schema.clone());
+                let result = match handled {
+                    Some(result) => result.into_elicited()?,
+                    None => self.elicit(context, request.params).await?,
+                };
+                encode(checked(result, schema)?, revision)
+            }
+            InputRequest::CreateMessage(request) => {
+                let result = match handled {
+                    Some(result) => result.into_sampled()?,
+                    None => self.sample(context, request.params).await?,
+                };
+                encode(result, revision)
+            }
+            InputRequest::ListRoots(_) => {
+                let result = match (handled, &self.roots) {
+                    (Some(result), _) => result.into_roots()?,
+                    (None, Some(handler)) => handler(context, ()).await?,
+                    (None, None) => return Err(undeclared(ClientCapability::Roots)),
+                };
+                encode(result, revision)
+            }
+            InputRequest::Unknown(_) | _ => match handled {
+                Some(InputResult::Raw(result)) => Ok(result),
+                Some(_) | None => Err(ErrorObject::invalid_params("unknown kind of input request")),
+            },
         }
     }
 
-    async fn elicit(&self, params: ElicitRequestParams, revision: Revision) -> Result<RawObject, ErrorObject> {
+    async fn elicit(&self, context: MessageContext, params: ElicitRequestParams) -> Result<ElicitResult, ErrorObject> {
         match (params, &self.form, &self.url) {
-            (ElicitRequestParams::Form(form), Some(handler), _) => {
-                let schema = form.requested_schema.clone();
-                let mut result = handler(form).await?;
-                // EL-9: only accepted forms have content.
-                if result.action == ElicitAction::Accept {
-                    let content = result.content.get_or_insert_default();
-                    schema.fill_defaults(content);
-                    // EL-19: content that violates the requested schema is not sent.
-                    let wrong = |fault: InvalidFormContent| {
-                        ErrorObject::internal_error(format!("the form content is invalid: {fault}"))
-                    };
-                    schema.check(content).map_err(wrong)?;
-                } else {
-                    result.content = None;
-                }
-                encode(result, revision)
-            }
-            (ElicitRequestParams::Url(url), _, Some(handler)) => {
-                let mut result = handler(url).await?;
-                result.content = None;
-                encode(result, revision)
-            }
-            _ => Err(ErrorObject::invalid_params("this client did not declare this mode of elicitation")),
+            (ElicitRequestParams::Form(form), Some(handler), _) => handler(context, form).await,
+            (ElicitRequestParams::Url(url), _, Some(handler)) => handler(context, url).await,
+            (ElicitRequestParams::Form(_), None, _) => Err(undeclared(ClientCapability::ElicitationForm)),
+            (ElicitRequestParams::Url(_) | _, _, _) => Err(undeclared(ClientCapability::ElicitationUrl)),
         }
     }
 
-    async fn sample(&self, request: CreateMessageRequestParams, revision: Revision) -> Result<RawObject, ErrorObject> {
-        let Some(handler) = &self.sampling else {
-            return Err(ErrorObject::invalid_params("this client did not declare sampling"));
-        };
+    async fn sample(
+        &self,
+        context: MessageContext,
+        request: CreateMessageRequestParams,
+    ) -> Result<CreateMessageResult, ErrorObject> {
+        let Some(handler) = &self.sampling else { return Err(undeclared(ClientCapability::Sampling)) };
         if !self.sampling_tools && (request.tools.is_some() || request.tool_choice.is_some()) {
-            return Err(ErrorObject::invalid_params("this client did not declare sampling with tools"));
+            return Err(undeclared(ClientCapability::SamplingTools));
         }
-        encode(handler(request).await?, revision)
+        handler(context, request).await
     }
+}
 
-    async fn list_roots(&self, revision: Revision) -> Result<RawObject, ErrorObject> {
-        let Some(handler) = &self.roots else {
-            return Err(ErrorObject::invalid_params("this client did not declare roots"));
-        };
-        encode(handler(()).await?, revision)
+/// Completes and checks the result of an elicitation request, which has a schema if it is a form.
+fn checked(mut result: ElicitResult, schema: Option<RequestedSchema>) -> Result<ElicitResult, ErrorObject> {
+    match schema {
+        Some(schema) if result.action == ElicitAction::Accept => {
+            let content = result.content.get_or_insert_default();
+            schema.fill_defaults(content);
+            // EL-19: content that violates the requested schema is not sent.
+            let wrong = |fault: InvalidFormContent| {
+                ErrorObject::internal_error(format!("the form content is invalid: {fault}"))
+            };
+            schema.check(content).map_err(wrong)?;
+        }
+        // EL-9: only accepted forms have content.
+        Some(_) | None => result.content = None,
     }
+    Ok(result)
+}
+
+fn undeclared(capability: ClientCapability) -> ErrorObject {
+    ErrorObject::invalid_params(format!("this client does not support `{}`", capability.name()))
 }
 
 fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, ErrorObject> {
@@ -187,14 +219,16 @@ mod tests {
     use super::*;
 
     fn sampled(content: OneOrMany<SamplingContent>, revision: Revision) -> Result<String, String> {
-        let sampling = handler(move |_: CreateMessageRequestParams| {
+        let sampling = handler(move |_, _: CreateMessageRequestParams| {
             let result = CreateMessageResult::new(Role::ASSISTANT, content.clone(), "model");
             async move { result }
         });
-        let handlers = RequestHandlers { sampling, ..RequestHandlers::default() };
+        let mut declared = ClientCapabilities::default();
+        ClientCapability::Sampling.declare(&mut declared);
+        let handlers = RequestHandlers { sampling: Some(sampling), declared, ..RequestHandlers::default() };
         let params = PayloadBuf::parse(r#"{"messages":[],"maxTokens":1}"#, &Limits::default()).unwrap();
         let method = Method::SAMPLING_CREATE_MESSAGE;
-        let handled = handlers.handle(&method, &params, revision).now_or_never().unwrap();
+        let handled = handlers.handle(MessageContext::default(), &method, &params, revision).now_or_never().unwrap();
         handled.map(|result| result.as_str().to_owned()).map_err(|error| error.message.into_owned())
     }
 

@@ -8,12 +8,16 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::meta::TraceContext;
 use mcp_types::{LoggingMessageNotificationParams, Method, Root};
 
+use crate::context::MessageContext;
 use crate::list::ListLimits;
 use crate::request_handlers::RequestHandlers;
 use crate::revision_cache::RevisionCache;
-use crate::session::{EventHandler, SessionLossPolicy};
+use crate::session::{EventHandler, RestartHandler, SessionLossPolicy};
 use crate::transport::CredentialSource;
 use crate::transport::{Clock, TransportKind};
+
+pub(crate) type LogHandler = Arc<dyn Fn(MessageContext, LoggingMessageNotificationParams) + Send + Sync>;
+pub(crate) type NotificationHandler = Arc<dyn Fn(MessageContext, Method, PayloadBuf) + Send + Sync>;
 
 /// Settings of a client, which do not change after it was built.
 pub(crate) struct Settings {
@@ -33,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) revision_cache: Option<(RevisionCache, String)>,
     pub(crate) on_session_lost: Arc<dyn SessionLossPolicy>,
     pub(crate) on_event: Option<EventHandler>,
-    pub(crate) on_log: Option<Arc<dyn Fn(LoggingMessageNotificationParams) + Send + Sync>>,
-    pub(crate) on_notification: Option<Arc<dyn Fn(Method, PayloadBuf) + Send + Sync>>,
+    pub(crate) on_restart: Option<RestartHandler>,
+    pub(crate) on_log: Option<LogHandler>,
+    pub(crate) on_notification: Option<NotificationHandler>,
 }

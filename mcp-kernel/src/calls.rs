@@ -256,6 +256,11 @@ impl Calls {
         self.open.iter().filter(|(_, open)| open.related == Some(request)).map(|(call, _)| *call).collect()
     }
 
+    /// The call in flight, if there is exactly one.
+    pub(crate) fn only(&self) -> Option<CallId> {
+        if self.open.len() == 1 { self.open.keys().next().copied() } else { None }
+    }
+
     pub(crate) fn all(&self) -> Vec<CallId> {
         self.open.keys().copied().collect()
     }

@@ -77,7 +77,9 @@ mod server;
 #[doc(hidden)]
 pub use client::internals;
 #[cfg(feature = "client")]
-pub use client::{Authorizer, Challenge, Credential, HttpTransport, InvalidCredential, InvalidUrl, async_trait};
+pub use client::{
+    Authorizer, Challenge, Credential, HttpTransport, InvalidCredential, InvalidUrl, InvalidUrlConfig, async_trait,
+};
 #[cfg(feature = "server")]
 pub use mcp_session as session;
 #[cfg(feature = "server")]

@@ -121,9 +121,10 @@ pub use revision::{
     restrict_to,
 };
 pub use vocabulary::{
-    ClientCapability, ElicitValue, ErrorCode, ErrorObject, HeaderParam, InvalidFormContent, LoggingLevel, Meta,
-    MissingRequiredClientCapabilityData, ProgressToken, RequestId, ResourceNotFoundData, ResultBody, ResultMembers,
-    ResultType, UnsupportedProtocolVersionData, UrlElicitationRequiredData, meta, tasks,
+    ClientCapability, ElicitValue, ErrorCode, ErrorObject, FieldChoice, FieldKind, FormDraft, FormField, HeaderParam,
+    InvalidFormContent, LoggingLevel, Meta, MissingRequiredClientCapabilityData, ProgressToken, RequestId,
+    ResourceNotFoundData, ResultBody, ResultMembers, ResultType, UnsupportedProtocolVersionData,
+    UrlElicitationRequiredData, meta, tasks,
 };
 
 /// A JSON object whose values are raw JSON, in order; it holds unknown members.

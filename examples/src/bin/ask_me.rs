@@ -14,10 +14,7 @@ use std::process::ExitCode;
 
 use mcp::client::Client;
 use mcp::serde_json;
-use mcp::types::{
-    ElicitAction, ElicitRequestFormParams, ElicitRequestUrlParams, ElicitResult, ElicitValue, ErrorObject, OrderedMap,
-    PrimitiveSchema,
-};
+use mcp::types::{ElicitAction, ElicitRequestFormParams, ElicitRequestUrlParams, ElicitResult, ErrorObject, FormDraft};
 use mcp_examples::{CommandLine, print};
 
 fn main() -> ExitCode {
@@ -29,15 +26,15 @@ async fn ask_me() -> Result<(), Box<dyn Error>> {
     let (tool, arguments) = command_line.call.clone().ok_or("--call TOOL ARGUMENTS is missing")?;
     let builder = Client::builder("ask-me", env!("CARGO_PKG_VERSION"));
     // Reading the terminal blocks, so it runs on a thread of its own.
-    let builder = builder.on_form_elicitation(async |form| on_terminal(move || show_form(&form)).await);
-    let builder = builder.on_url_elicitation(async |page| on_terminal(move || show_url(&page)).await);
+    let builder = builder.on_form_elicitation(async |_, form| on_terminal(move || show_form(&form)).await);
+    let builder = builder.on_url_elicitation(async |_, page| on_terminal(move || show_url(&page)).await);
     let client = command_line.connect(builder).await?;
     let result = client.call_tool(tool).arguments(&arguments).await?;
     for content in &result.content {
         print(&format!("{}\n", content.as_text().unwrap_or("(not text)")))?;
     }
     client.close().await;
-    Ok(())
+    if result.is_error == Some(true) { Err("the tool returned an error".into()) } else { Ok(()) }
 }
 
 async fn on_terminal<F>(show: F) -> Result<ElicitResult, ErrorObject>
@@ -49,45 +46,30 @@ where
     result.map_err(|error| ErrorObject::internal_error(error.to_string()))
 }
 
-/// Asks for the value of each field. Empty input leaves the field to its default.
+/// Asks for the value of each field, again if it is invalid. Empty input leaves the field to its default.
 fn show_form(form: &ElicitRequestFormParams) -> std::io::Result<ElicitResult> {
-    let mut content = OrderedMap::new();
+    let cancelled = ElicitResult::new(ElicitAction::Cancel);
+    let mut draft = FormDraft::new(&form.requested_schema);
     print(&format!("\nThe server asks: {}\n", form.message))?;
-    for (name, field) in form.requested_schema.properties.iter() {
-        let default = field.default_value().and_then(|value| serde_json::to_string(&value).ok());
+    for field in draft.fields() {
+        for (number, choice) in field.choices.iter().enumerate() {
+            print(&format!("  {}. {}\n", number + 1, choice.title))?;
+        }
+        let default = field.default_value.as_ref().and_then(|value| serde_json::to_string(value).ok());
         let hint = default.map(|default| format!(" [{default}]")).unwrap_or_default();
-        let Some(text) = read_line(&format!("  {name}{hint}: "))? else {
-            return Ok(ElicitResult::new(ElicitAction::Cancel));
-        };
-        if let Some(value) = convert(field, &text) {
-            content.insert(name, value);
+        loop {
+            let Some(text) = read_line(&format!("  {}{hint}: ", field.label()))? else { return Ok(cancelled) };
+            match draft.enter(field.name, &text) {
+                Ok(()) => break,
+                Err(error) => print(&format!("  {error}\n"))?,
+            }
         }
     }
+    let content = draft.finish().map_err(std::io::Error::other)?;
     Ok(match read_line("Send this? (y/n) ")?.as_deref() {
         Some("y" | "yes") => ElicitResult::accepted(content),
         Some(_) => ElicitResult::new(ElicitAction::Decline),
-        None => ElicitResult::new(ElicitAction::Cancel),
-    })
-}
-
-/// Converts input to the type of the field. Returns `None` for empty input.
-fn convert(field: &PrimitiveSchema, text: &str) -> Option<ElicitValue> {
-    if text.is_empty() {
-        return None;
-    }
-    Some(match field {
-        PrimitiveSchema::Number(_) => {
-            text.parse::<i64>().map(ElicitValue::from).or_else(|_| text.parse::<f64>().map(ElicitValue::from)).ok()?
-        }
-        PrimitiveSchema::Boolean(_) => matches!(text, "y" | "yes" | "true").into(),
-        PrimitiveSchema::MultiSelect(_) | PrimitiveSchema::TitledMultiSelect(_) => {
-            text.split(',').map(|choice| choice.trim().to_owned()).collect::<Vec<_>>().into()
-        }
-        PrimitiveSchema::String(_)
-        | PrimitiveSchema::SingleSelect(_)
-        | PrimitiveSchema::TitledSingleSelect(_)
-        | PrimitiveSchema::LegacyEnum(_)
-        | _ => text.into(),
+        None => cancelled,
     })
 }
 

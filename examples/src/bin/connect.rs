@@ -3,6 +3,7 @@
 //! ```console
 //! $ connect target/release/demo --stdio
 //! $ connect http://127.0.0.1:8000/mcp
+//! $ connect --config ~/.config/my-client/mcp.json notes
 //! $ connect --call count_primes '{"up_to":1000000}' http://127.0.0.1:8000/mcp
 //! ```
 
@@ -21,8 +22,8 @@ fn main() -> ExitCode {
 async fn connect() -> Result<(), Box<dyn Error>> {
     let command_line = CommandLine::parse("connect")?;
     let builder = Client::builder("connect", env!("CARGO_PKG_VERSION"));
-    let client = command_line.connect(builder.on_log(|log| eprintln!("log: {:?}", log.data))).await?;
-    if let (Some(info), Some(revision)) = (client.server().info, client.revision()) {
+    let client = command_line.connect(builder.on_log(|_, log| eprintln!("log: {:?}", log.data))).await?;
+    if let (Some(info), Some(revision)) = (client.server_facts().await?.info, client.revision()) {
         print(&format!("{} {}, revision {revision}\n", info.name, info.version))?;
     }
     match command_line.call {

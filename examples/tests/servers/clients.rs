@@ -33,6 +33,23 @@ async fn connect_lists_and_calls() {
     assert!(is_well && said.contains("42.16"), "{said}");
 }
 
+/// A server is found in a configuration file, with its arguments and environment.
+// covers: GW-10
+#[tokio::test]
+async fn gw_10_connect_reads_configurations() {
+    let file = std::env::temp_dir().join(format!("mcp-connect-{}.json", std::process::id()));
+    let server =
+        mcp::serde_json::json!({ "command": DEMO, "args": ["--stdio"], "env": { "RUST_LOG": "${NONE:-off}" } });
+    std::fs::write(&file, mcp::serde_json::json!({ "mcpServers": { "demo": server } }).to_string())
+        .expect("it is written");
+    let path = file.to_str().expect("UTF-8");
+    let (is_well, said, complained) = run(CONNECT, &["--config", path, "demo"], "").await;
+    assert!(is_well && said.contains("tool      convert"), "{said}\n{complained}");
+    let (is_well, _, complained) = run(CONNECT, &["--config", path, "other"], "").await;
+    assert!(!is_well && complained.contains("has no server `other`, but: demo"), "{complained}");
+    std::fs::remove_file(&file).expect("it is removed");
+}
+
 #[tokio::test]
 async fn connect_reports_errors() {
     for (arguments, complaint) in [
@@ -83,9 +100,19 @@ async fn ask_me_shows_the_form() {
     let url = printed.split_whitespace().find(|word| word.starts_with("http://")).unwrap().trim_end_matches('.');
     let note = r#"{"title":"Shopping","text":"Milk"}"#;
     assert!(run(CONNECT, &["--call", "add_note", note, url], "").await.0);
-    for (typed, outcome) in [("n\ny\n", "kept"), ("", "kept"), ("y\ny\n", "deleted")] {
+    for (typed, outcome) in [("n\ny\n", "kept"), ("", "kept"), ("perhaps\ny\ny\n", "deleted")] {
         let (is_well, said, complained) = run(ASK_ME, &["--call", "delete_note", r#"{"id":1}"#, url], typed).await;
         assert!(is_well && said.contains(outcome), "{typed:?}: {said}\n{complained}");
+        assert_eq!(said.contains("must be yes or no"), typed.starts_with("perhaps"), "{said}");
     }
     drop(server);
+}
+
+/// The exit status says that the tool failed.
+// covers: AUT-11
+#[tokio::test]
+async fn aut_11_ask_me_fails_with_its_tool() {
+    let unknown = r#"{"value":1,"from":"mile","to":"gram"}"#;
+    let (is_well, said, complained) = run(ASK_ME, &["--call", "convert", unknown, DEMO, "--stdio"], "").await;
+    assert!(!is_well && complained.contains("the tool returned an error"), "{said}\n{complained}");
 }

@@ -9,11 +9,12 @@ use mcp_kernel::{CallError, CallId, CallOptions};
 use mcp_types::{Method, ProgressNotificationParams, RawObject, Revision};
 
 use crate::close_reason::CloseReason;
+use crate::context::CallContext;
 use crate::error::Error;
 use crate::state::timers::Sleep;
 use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared, Started};
-use crate::transport::TransportKind;
+use crate::transport::{CredentialFingerprint, TransportKind};
 
 /// A request that resolves to its response. Dropping it cancels the call.
 ///
@@ -23,11 +24,18 @@ pub(crate) struct Exchange<'a> {
     method: &'a Method,
     params: &'a RawObject,
     options: CallOptions,
+    context: &'a CallContext,
     call: Option<(CallId, Revision)>,
     /// Limits how long the request waits to be sent.
     send_timeout: Option<Sleep>,
     waiter: Option<Waiter>,
     on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
+}
+
+/// The response, and the credentials of the request, if they may change.
+pub(crate) struct Response {
+    pub(crate) outcome: Outcome,
+    pub(crate) sent_with: Option<CredentialFingerprint>,
 }
 
 /// The error of an exchange.
@@ -44,18 +52,19 @@ impl<'a> Exchange<'a> {
         method: &'a Method,
         params: &'a RawObject,
         options: CallOptions,
+        context: &'a CallContext,
         on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
     ) -> Self {
-        Self { shared, method, params, options, call: None, send_timeout: None, waiter: None, on_progress }
+        Self { shared, method, params, options, context, call: None, send_timeout: None, waiter: None, on_progress }
     }
 
     /// Sends the request, or waits until it can be sent; ready if that fails.
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let (shared, method, params, options) = (self.shared, self.method, self.params, self.options);
-        let waiter = &mut self.waiter;
+        let (context, waiter) = (self.context, &mut self.waiter);
         let has_headers = shared.settings.kind == TransportKind::RequestPerCall;
         let started = shared.with(|core, now| {
-            let started = core.start_call(now, method, params, options, has_headers);
+            let started = core.start_call(now, method, params, options, has_headers, context);
             match &started {
                 Started::Call(call, _) => {
                     if let Some(pending) = core.pending_calls.get_mut(call) {
@@ -96,11 +105,11 @@ impl<'a> Exchange<'a> {
 }
 
 impl Future for Exchange<'_> {
-    type Output = Result<Outcome, Failure>;
+    type Output = Result<Response, Failure>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some((call, revision)) = self.call else { return self.start(cx).map(Err) };
-        let (progress, outcome, reason, closed) = self.shared.with(|core, _| {
+        let (progress, outcome, reason, sent_with, closed) = self.shared.with(|core, _| {
             let closed = match &core.phase {
                 Phase::Closed(closed) => Some(closed.clone()),
                 Phase::Closing => Some(CloseReason::ByClient),
@@ -111,11 +120,13 @@ impl Future for Exchange<'_> {
                     Default::default(),
                     Some(Err(CallError::Disconnected)),
                     core.disconnect_reason.clone(),
+                    None,
                     closed,
                 );
             };
             let progress = pending.take_progress();
             let (outcome, mut reason) = (pending.outcome.take(), pending.stream_error.take());
+            let sent_with = pending.sent_with;
             if let Some(outcome) = &outcome {
                 reason = reason
                     .or_else(|| core.disconnect_reason.clone())
@@ -124,14 +135,15 @@ impl Future for Exchange<'_> {
             } else {
                 pending.waker = Some(cx.waker().clone());
             }
-            (progress, outcome, reason, closed)
+            (progress, outcome, reason, sent_with, closed)
         });
         if let Some(handler) = &mut self.on_progress {
             progress.into_iter().for_each(handler);
         }
         let Some(outcome) = outcome else { return Poll::Pending };
         self.call = None;
-        Poll::Ready(outcome.map_err(|error| match (error, closed) {
+        let response = outcome.map(|outcome| Response { outcome, sent_with });
+        Poll::Ready(response.map_err(|error| match (error, closed) {
             (CallError::Disconnected, Some(closed)) => Failure::Local(closed.into()),
             (error, _) => Failure::Call { error, revision, reason },
         }))

@@ -4,6 +4,7 @@ mod builders;
 mod cancel;
 pub(crate) mod exchange;
 pub(crate) mod headers;
+mod one_round;
 #[cfg(feature = "validate")]
 mod output_schema;
 mod params;
@@ -12,6 +13,7 @@ pub(crate) mod recovery;
 pub(crate) mod telemetry;
 pub(crate) mod tool_refresh;
 
+use std::any::Any;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
@@ -19,22 +21,26 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, CallOptions};
 use mcp_mrtr::{Retry, RetryAction, RetryError};
 use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::{ErrorCode, Method, ProgressNotificationParams, RawObject, RequestMeta, RequestParams, ResultType};
+use mcp_types::{
+    ErrorCode, ErrorObject, InputRequest, InputResponses, JsonObject, Method, ProgressNotificationParams, RawJson,
+    RawObject, RequestMeta, RequestParams, ResultType, Revision,
+};
 use serde::de::DeserializeOwned;
 use tracing::Instrument as _;
 
-use crate::cache::{CacheKey, Cached};
+use crate::cache::{CacheKey, Cached, Owner};
 use crate::client::Client;
+use crate::context::{CallContext, CallExtensions, MessageContext};
 use crate::error::Error;
+use crate::input::InputResult;
 use crate::state::timers::Sleep;
-use crate::transport::CredentialFingerprint;
 
 pub use self::cancel::CancelHandle;
-use self::exchange::{Exchange, Failure};
+use self::exchange::{Exchange, Failure, Response};
+pub use self::one_round::RoundOutcome;
 #[cfg(feature = "validate")]
 pub use self::output_schema::OutputSchema;
 pub(crate) use self::params::Params;
@@ -59,13 +65,17 @@ use self::recovery::Recovery;
 /// ```
 ///
 /// Dropping the future cancels the call, and so does [`CancelHandle::cancel`]. If a modern server responds with input
-/// requests, the handlers of the client run and the call is sent again with their results.
+/// requests, the handlers of the call ([`on_input`](Self::on_input)) and of the client run, and the call is sent again with
+/// their results. [`one_round`](Self::one_round) returns the input requests instead.
 #[must_use = "a call is sent when it is awaited"]
 pub struct Call<R> {
     client: Client,
     method: Method,
     params: Params,
     meta: Option<RequestMeta>,
+    input_responses: Option<InputResponses>,
+    request_state: Option<String>,
+    context: CallContext,
     options: CallOptions,
     on_progress: Option<Box<dyn FnMut(ProgressNotificationParams) + Send>>,
     skip_cache: bool,
@@ -85,6 +95,9 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             method,
             params: params.into(),
             meta: None,
+            input_responses: None,
+            request_state: None,
+            context: CallContext::default(),
             on_progress: None,
             skip_cache: false,
             cancel: None,
@@ -108,23 +121,70 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
 
     /// Sets how long to wait for a message of the server. Progress notifications restart it, and the time in which a legacy
     /// server waits for the response to a request of its own is not counted. Defaults to the value of
-    /// [`ClientBuilder::call_options`](crate::ClientBuilder::call_options), which defaults to 60 seconds.
-    pub fn idle_timeout(mut self, idle: Duration) -> Self {
-        self.options = self.options.idle_timeout(Some(idle));
+    /// [`ClientBuilder::call_options`](crate::ClientBuilder::call_options), which defaults to 60 seconds. `None` disables it.
+    pub fn idle_timeout(mut self, idle: impl Into<Option<Duration>>) -> Self {
+        self.options = self.options.idle_timeout(idle.into());
         self
     }
 
     /// Sets how long one request may take, regardless of progress. The time that handlers need for input requests of a
     /// modern server is not counted; a legacy server waits for them within its request. Defaults to the value of
-    /// [`ClientBuilder::call_options`](crate::ClientBuilder::call_options), which defaults to 10 minutes.
-    pub fn time_limit(mut self, limit: Duration) -> Self {
-        self.options = self.options.total_timeout(Some(limit));
+    /// [`ClientBuilder::call_options`](crate::ClientBuilder::call_options), which defaults to 10 minutes. `None`
+    /// disables it.
+    pub fn time_limit(mut self, limit: impl Into<Option<Duration>>) -> Self {
+        self.options = self.options.total_timeout(limit.into());
         self
     }
 
     /// Calls a function with each progress notification, in the task that awaits the call.
     pub fn on_progress(mut self, handler: impl FnMut(ProgressNotificationParams) + Send + 'static) -> Self {
         self.on_progress = Some(Box::new(handler));
+        self
+    }
+
+    /// Handles the elicitation, sampling and roots requests of this call. A request for which the function returns `None` is
+    /// left to the handlers of the client.
+    ///
+    /// The client has to declare the capabilities: those of its handlers, and those of
+    /// [`ClientBuilder::capabilities`](crate::ClientBuilder::capabilities). See [`MessageContext`](crate::MessageContext)
+    /// for the requests that are known to belong to a call; others are left to the handlers of the client. Form content is
+    /// completed and checked as that of [`on_form_elicitation`](crate::ClientBuilder::on_form_elicitation) is. If the
+    /// call is dropped while the function handles a request of a legacy server, the function goes on until the server cancels
+    /// that request.
+    ///
+    /// ```no_run
+    /// use mcp_client::types::{ElicitAction, ElicitResult, InputRequest};
+    ///
+    /// # async fn example(client: mcp_client::Client) -> Result<(), mcp_client::Error> {
+    /// let call = client.call_tool("delete").on_input(async |request| match request {
+    ///     InputRequest::Elicit(_) => Ok(Some(ElicitResult::new(ElicitAction::Decline).into())),
+    ///     _ => Ok(None),
+    /// });
+    /// let result = call.await?;
+    /// # drop(result);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn on_input<F, Fut>(mut self, function: F) -> Self
+    where
+        F: Fn(InputRequest) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Option<InputResult>, ErrorObject>> + Send + 'static,
+    {
+        self.context.on_input = Some(Arc::new(move |request| Box::pin(function(request))));
+        self
+    }
+
+    /// Attaches the values of another call.
+    pub(crate) fn extensions(mut self, extensions: CallExtensions) -> Self {
+        self.context.extensions = extensions;
+        self
+    }
+
+    /// Attaches a value to the call, which replaces one of the same type. It is not sent: handlers of the call's
+    /// server-to-client requests and log messages get it in their [`MessageContext`](crate::MessageContext), and a transport
+    /// selects the credentials of the call with it.
+    pub fn extension<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.context.extensions.insert(value);
         self
     }
 
@@ -146,12 +206,24 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 
     /// Sends the call; also returns the size of the result as JSON, in bytes.
-    pub(crate) fn with_size(mut self) -> impl Future<Output = Result<(R, usize), Error>> + Send {
-        let params = std::mem::replace(&mut self.params, Params::Invalid(Error::Cancelled)).encode();
+    pub(crate) fn with_size(self) -> impl Future<Output = Result<(R, usize), Error>> + Send {
+        self.start(false, |call, (Finished::Complete(result) | Finished::InputRequired(result))| call.decode(&result))
+    }
+
+    /// Sends the call, in one round or as many as it takes, and reads the result.
+    fn start<T: Send>(
+        mut self,
+        is_one_round: bool,
+        read: impl FnOnce(&Self, Finished) -> Result<T, Error> + Send,
+    ) -> impl Future<Output = Result<T, Error>> + Send {
+        let params = self.encode_params();
         let span = telemetry::span(&self.method, params.as_ref().ok());
         let current = span.clone();
         let call = async move {
-            let outcome = self.run(params).await;
+            let outcome = match self.run(params, is_one_round).await {
+                Ok(finished) => read(&self, finished),
+                Err(error) => Err(error),
+            };
             if let Err(error) = &outcome {
                 telemetry::end(&current, error);
             }
@@ -160,10 +232,26 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         call.instrument(span)
     }
 
-    async fn run(mut self, params: Result<RawObject, Error>) -> Result<(R, usize), Error> {
+    fn encode_params(&mut self) -> Result<RawObject, Error> {
+        let params = std::mem::replace(&mut self.params, Params::Invalid(Error::Cancelled)).encode()?;
+        let (responses, state) = (self.input_responses.take(), self.request_state.take());
+        if responses.is_none() && state.is_none() {
+            return Ok(params);
+        }
+        let mut params: JsonObject = params.decode().map_err(invalid)?;
+        if let Some(responses) = responses {
+            params.insert("inputResponses", RawJson::new(&responses).map_err(invalid)?);
+        }
+        if let Some(state) = state {
+            params.insert("requestState", RawJson::new(&state).map_err(invalid)?);
+        }
+        RawObject::new(&params).map_err(invalid)
+    }
+
+    async fn run(&mut self, params: Result<RawObject, Error>, is_one_round: bool) -> Result<Finished, Error> {
         let params = params?;
         let cancel = self.cancel.take();
-        let mut call = pin!(self.load_or_send(params));
+        let mut call = pin!(self.load_or_send(params, is_one_round));
         poll_fn(|cx| match cancel.as_ref().map(|cancel| cancel.poll(cx.waker())) {
             Some(Poll::Ready(())) => Poll::Ready(Err(Error::Cancelled)),
             Some(Poll::Pending) | None => call.as_mut().poll(cx),
@@ -172,36 +260,39 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 
     /// Returns the cached result, or sends the call.
-    async fn load_or_send(&mut self, params: RawObject) -> Result<(R, usize), Error> {
+    async fn load_or_send(&mut self, params: RawObject, is_one_round: bool) -> Result<Finished, Error> {
         let shared = Arc::clone(&self.client.shared);
         // C-5: the trace context does not affect the result; metadata of the caller may.
         let is_cacheable = self.meta.is_none();
         // The credentials are set and the cache is read under one lock, so that no other request comes in between.
-        let look_up = |credentials: Option<CredentialFingerprint>, is_owner_known: bool| {
+        let has_own_credentials = !self.context.extensions.is_empty();
+        let look_up = |owner: Owner| {
             shared.with(|core, now| {
-                if let Some(credentials) = credentials {
+                if let Owner::Known(credentials) = owner
+                    && !has_own_credentials
+                {
                     core.set_credentials(credentials);
                 }
                 let key = core.cache.key(&self.method, &params).filter(|_| is_cacheable);
                 let cached = match &key {
-                    Some(key) if !self.skip_cache => core.cache.get(key, is_owner_known, now),
+                    Some(key) if !self.skip_cache => core.cache.get(key, owner, now),
                     Some(_) | None => Cached::Miss,
                 };
                 (key, cached)
             })
         };
         let source = shared.settings.credentials.as_ref();
-        let (mut key, mut cached) = look_up(None, source.is_none());
+        let (mut key, mut cached) = look_up(if source.is_none() { Owner::Fixed } else { Owner::Unknown });
         if let (Cached::Private, Some(source)) = (&cached, source) {
             // C-12: a private result is returned only for the credentials that a request would be sent with now.
-            let credentials = source.fingerprint().await;
-            (key, cached) = look_up(Some(credentials), true);
+            let credentials = source.fingerprint(&self.context.extensions).await;
+            (key, cached) = look_up(Owner::Known(credentials));
         }
         if let Cached::Hit(result) = cached {
-            return self.decode(&result);
+            return Ok(Finished::Complete(result));
         }
         let params = self.with_meta(params)?;
-        self.send(params, key).await
+        self.send(params, key, is_one_round).await
     }
 
     /// Adds the metadata of the caller, and the trace context.
@@ -230,18 +321,26 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 
     /// Sends the call, again after a recovery or with the results of input requests.
-    async fn send(&mut self, params: RawObject, key: Option<CacheKey>) -> Result<(R, usize), Error> {
+    async fn send(&mut self, params: RawObject, key: Option<CacheKey>, is_one_round: bool) -> Result<Finished, Error> {
         let mut recovery = Recovery::default();
         let mut retry: Option<Retry> = None;
         let mut next_round: Option<RawObject> = None;
         loop {
             let outcome = self.exchange(next_round.as_ref().unwrap_or(&params)).await;
-            let outcome = match outcome {
-                Ok(outcome) => outcome,
+            let Response { outcome, sent_with } = match outcome {
+                Ok(response) => response,
                 Err(Failure::Local(error)) => return Err(error),
                 // What few calls need is boxed here and below, which keeps the future small.
                 Err(Failure::Call { error, revision, reason }) => {
-                    if Box::pin(recovery.recover(&self.client, &self.method, revision, &error)).await {
+                    if Box::pin(recovery.recover(
+                        &self.client,
+                        &self.context.extensions,
+                        &self.method,
+                        revision,
+                        &error,
+                    ))
+                    .await
+                    {
                         continue;
                     }
                     if let (CallError::Rejected(error), Some(key)) = (&error, &key)
@@ -253,24 +352,34 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
                 }
             };
             if outcome.result_type == ResultType::INPUT_REQUIRED {
+                if is_one_round {
+                    return Ok(Finished::InputRequired(outcome.result));
+                }
                 let retry = match &mut retry {
                     Some(retry) => retry,
                     None => retry.insert(Retry::new(&params, self.client.shared.settings.retry_limits)?),
                 };
-                next_round = Some(Box::pin(run_input_requests(&self.client, retry, &outcome.result)).await?);
+                next_round =
+                    Some(Box::pin(run_input_requests(&self.client, &self.context, retry, &outcome.result)).await?);
                 continue;
             }
             // C-6: a result that depends on input is not reused.
             if let (Some(key), None) = (key, retry) {
-                self.client.shared.with(|core, now| core.cache.insert(key, &outcome.result, now));
+                let shared = &self.client.shared;
+                let owner = if shared.settings.credentials.is_none() {
+                    Owner::Fixed
+                } else {
+                    sent_with.map_or(Owner::Unknown, Owner::Known)
+                };
+                shared.with(|core, now| core.cache.insert(key, &outcome.result, owner, now));
             }
-            return self.decode(&outcome.result);
+            return Ok(Finished::Complete(outcome.result));
         }
     }
 
-    async fn exchange(&mut self, params: &RawObject) -> Result<Outcome, Failure> {
+    async fn exchange(&mut self, params: &RawObject) -> Result<Response, Failure> {
         let on_progress = self.on_progress.as_deref_mut().map(|handler| handler as &mut (dyn FnMut(_) + Send));
-        Exchange::new(&self.client.shared, &self.method, params, self.options, on_progress).await
+        Exchange::new(&self.client.shared, &self.method, params, self.options, &self.context, on_progress).await
     }
 
     fn decode(&self, result: &PayloadBuf) -> Result<(R, usize), Error> {
@@ -283,8 +392,20 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 }
 
+/// How a call ended: with a result, or with an [`InputRequiredResult`](mcp_types::InputRequiredResult) if it is sent in one
+/// round only.
+enum Finished {
+    Complete(PayloadBuf),
+    InputRequired(PayloadBuf),
+}
+
 /// Runs the handlers of the input requests of a modern server; returns the parameters of the next request.
-async fn run_input_requests(client: &Client, retry: &mut Retry, result: &PayloadBuf) -> Result<RawObject, Error> {
+async fn run_input_requests(
+    client: &Client,
+    context: &CallContext,
+    retry: &mut Retry,
+    result: &PayloadBuf,
+) -> Result<RawObject, Error> {
     let next = retry.handle_payload(result).map_err(|error| {
         if let RetryError::InvalidResult(fault) = error { Error::InvalidResponse(fault) } else { error.into() }
     })?;
@@ -292,7 +413,9 @@ async fn run_input_requests(client: &Client, retry: &mut Retry, result: &Payload
         RetryAction::Wait(duration) => Sleep::new(&client.shared, duration).await,
         RetryAction::Respond(requests) => {
             for (key, request) in requests.iter() {
-                let result = client.shared.settings.request_handlers.handle_input(request.clone()).await;
+                let context = MessageContext::new(Some(context.clone()));
+                let handlers = &client.shared.settings.request_handlers;
+                let result = handlers.handle_input(context, request.clone(), Revision::LATEST).await;
                 let result = result.map_err(|error| Error::InputRequestFailed { key: key.to_owned(), error })?;
                 retry.respond(key, result)?;
             }

@@ -7,8 +7,10 @@ use mcp_kernel::client::Outcome;
 use mcp_kernel::{CallError, Change};
 use mcp_types::{ProgressNotificationParams, SubscriptionFilter};
 
+use crate::context::CallContext;
 use crate::listen::changes::ChangeQueue;
 use crate::state::memory_size;
+use crate::transport::CredentialFingerprint;
 
 /// Maximum number of queued progress notifications; the oldest are dropped.
 const MAX_PROGRESS: usize = 64;
@@ -22,15 +24,24 @@ pub(crate) struct PendingCall {
     pub(crate) outcome: Option<Result<Outcome, CallError>>,
     /// Why the stream of the call ended without a response, if the transport knows.
     pub(crate) stream_error: Option<String>,
+    /// The credentials of the request, if they may change.
+    pub(crate) sent_with: Option<CredentialFingerprint>,
     progress: VecDeque<ProgressNotificationParams>,
     progress_bytes: usize,
     /// The filter that the server acknowledged, if this is a subscription.
     pub(crate) acknowledged: Option<SubscriptionFilter>,
     pub(crate) changes: ChangeQueue,
     pub(crate) waker: Option<Waker>,
+    /// What the caller attached to the call. The call itself has another handle, so that the last one is not dropped
+    /// under the lock.
+    pub(crate) context: CallContext,
 }
 
 impl PendingCall {
+    pub(crate) fn new(context: CallContext) -> Self {
+        Self { context, ..Self::default() }
+    }
+
     pub(crate) fn push_progress(&mut self, progress: ProgressNotificationParams) -> Option<Waker> {
         self.progress_bytes += memory_size::of_progress(&progress);
         self.progress.push_back(progress);

@@ -5,6 +5,7 @@ use mcp_types::{Era, ErrorCode, Method, Revision, UnsupportedProtocolVersionData
 
 use crate::call::tool_refresh::refresh_tools;
 use crate::client::Client;
+use crate::context::CallExtensions;
 use crate::transport::TransportKind;
 
 /// The recoveries of a call: each kind is tried once.
@@ -20,6 +21,7 @@ impl Recovery {
     pub(crate) async fn recover(
         &mut self,
         client: &Client,
+        extensions: &CallExtensions,
         method: &Method,
         revision: Revision,
         error: &CallError,
@@ -45,7 +47,7 @@ impl Recovery {
                     && shared.settings.kind == TransportKind::RequestPerCall =>
             {
                 // H-80: the headers follow from a schema that may be out of date.
-                is_first(&mut self.refreshed_tools) && refresh_tools(client).await
+                is_first(&mut self.refreshed_tools) && refresh_tools(client, extensions).await
             }
             // DU-27: an outage or a missing token says nothing about the era.
             CallError::Status { status: 401 | 403 | 500.., .. } => false,

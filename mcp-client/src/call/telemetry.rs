@@ -79,6 +79,7 @@ pub(crate) fn end(span: &Span, error: &Error) {
         | Error::Interrupted(_)
         | Error::Closed(_)
         | Error::Command(_)
+        | Error::InvalidCapabilities(_)
         | Error::InvalidParams(_)
         | Error::InputRequestFailed { .. }
         | Error::Retry(_)

@@ -13,6 +13,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 
 use crate::client::Client;
+use crate::context::CallExtensions;
 use crate::state::Shared;
 use crate::state::timers::Sleep;
 use crate::state::waiters::{Waiter, Waiters};
@@ -34,8 +35,9 @@ pub(crate) struct ToolRefresh {
     waiters: Waiters,
 }
 
-/// Lists the tools, or waits for another call that does; returns whether it was successful.
-pub(crate) async fn refresh_tools(client: &Client) -> bool {
+/// Lists the tools as a call with these values sees them, or waits for another call that does; returns whether it was
+/// successful.
+pub(crate) async fn refresh_tools(client: &Client, extensions: &CallExtensions) -> bool {
     let shared = &client.shared;
     let before = shared.read(|core| core.tool_refresh.completed);
     let mut waiter = Waiter::new(shared, |core| &mut core.tool_refresh.waiters);
@@ -57,7 +59,7 @@ pub(crate) async fn refresh_tools(client: &Client) -> bool {
         Ok(guard) => guard,
         Err(was_successful) => return was_successful,
     };
-    let mut pages = client.tools().skip_cache().max_pages(MAX_PAGES);
+    let mut pages = client.tools().extensions(extensions.clone()).skip_cache().max_pages(MAX_PAGES);
     let listing = async {
         while let Some(tool) = pages.next().await {
             if tool.is_err() {

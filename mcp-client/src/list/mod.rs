@@ -2,6 +2,7 @@
 
 mod limits;
 
+use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
@@ -16,6 +17,7 @@ use serde::de::DeserializeOwned;
 
 use crate::call::Call;
 use crate::client::Client;
+use crate::context::CallExtensions;
 use crate::error::Error;
 use crate::request_handlers::BoxFuture;
 
@@ -37,6 +39,8 @@ pub struct Items<T> {
     items_seen: usize,
     bytes_seen: usize,
     skip_cache: bool,
+    /// What is attached to the call of each page.
+    extensions: CallExtensions,
 }
 
 enum Next<T> {
@@ -112,7 +116,20 @@ impl<T: ListItem> Items<T> {
             items_seen: 0,
             bytes_seen: 0,
             skip_cache: false,
+            extensions: CallExtensions::default(),
         }
+    }
+
+    /// Attaches a value to the call of each page, as [`Call::extension`](crate::Call::extension) does.
+    pub fn extension<V: Any + Send + Sync>(mut self, value: V) -> Self {
+        self.extensions.insert(value);
+        self
+    }
+
+    /// Attaches the values of another call to the call of each page.
+    pub(crate) fn extensions(mut self, extensions: CallExtensions) -> Self {
+        self.extensions = extensions;
+        self
     }
 
     /// Lowers the maximum number of pages.
@@ -138,7 +155,7 @@ impl<T: ListItem> Items<T> {
         let mut all = Vec::from(std::mem::take(&mut self.items));
         loop {
             let page = match std::mem::replace(&mut self.next, Next::End) {
-                Next::Page(cursor) => fetch(&self.client, cursor, self.skip_cache).await,
+                Next::Page(cursor) => fetch(&self.client, cursor, self.skip_cache, self.extensions.clone()).await,
                 Next::Fetching(page) => page.await,
                 Next::End => return Ok(all),
             };
@@ -187,8 +204,13 @@ impl<T: ListItem> Items<T> {
     }
 }
 
-async fn fetch<T: ListItem>(client: &Client, cursor: Option<String>, skip_cache: bool) -> Result<Page<T>, Error> {
-    let call = T::fetch(client, cursor);
+async fn fetch<T: ListItem>(
+    client: &Client,
+    cursor: Option<String>,
+    skip_cache: bool,
+    extensions: CallExtensions,
+) -> Result<Page<T>, Error> {
+    let call = T::fetch(client, cursor).extensions(extensions);
     let (result, bytes) = if skip_cache { call.skip_cache() } else { call }.with_size().await?;
     let (items, next) = T::split(result);
     Ok(Page { items, next, bytes })
@@ -206,8 +228,10 @@ impl<T: ListItem> Stream for Items<T> {
                 Next::End => return Poll::Ready(None),
                 Next::Page(cursor) => {
                     let cursor = cursor.take();
-                    let (client, skip_cache) = (self.client.clone(), self.skip_cache);
-                    self.next = Next::Fetching(Box::pin(async move { fetch(&client, cursor, skip_cache).await }));
+                    let (client, skip_cache, extensions) =
+                        (self.client.clone(), self.skip_cache, self.extensions.clone());
+                    let page = async move { fetch(&client, cursor, skip_cache, extensions).await };
+                    self.next = Next::Fetching(Box::pin(page));
                 }
                 Next::Fetching(page) => match page.as_mut().poll(cx) {
                     Poll::Pending => return Poll::Pending,

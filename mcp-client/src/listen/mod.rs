@@ -21,6 +21,7 @@ use crate::call::Call;
 use crate::call::exchange::Failure;
 use crate::call::recovery::Recovery;
 use crate::client::Client;
+use crate::context::CallExtensions;
 use crate::error::Error;
 use crate::request_handlers::BoxFuture;
 use crate::state::timers::Sleep;
@@ -149,6 +150,7 @@ fn is_transient(error: &Error) -> bool {
         | Error::Cancelled
         | Error::Closed(_)
         | Error::Command(_)
+        | Error::InvalidCapabilities(_)
         | Error::InvalidParams(_)
         | Error::InputRequestFailed { .. }
         | Error::Retry(_)
@@ -169,7 +171,8 @@ async fn open(client: Client, wanted: SubscriptionFilter) -> Result<(ChangeSourc
             Ok(opened) => return Ok(opened),
             Err(Failure::Local(error)) => return Err(error),
             Err(Failure::Call { error, revision, reason }) => {
-                if !recovery.recover(&client, &Method::SUBSCRIPTIONS_LISTEN, revision, &error).await {
+                let (extensions, method) = (CallExtensions::default(), Method::SUBSCRIPTIONS_LISTEN);
+                if !recovery.recover(&client, &extensions, &method, revision, &error).await {
                     return Err(Error::of_call(error, reason.as_deref()));
                 }
             }

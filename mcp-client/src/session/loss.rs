@@ -96,8 +96,6 @@ pub enum ClientEvent {
         /// What the client does about it.
         action: SessionLossAction,
     },
-    /// The server process was restarted after it had exited. Its state is lost.
-    ServerRestarted,
 }
 
 pub(crate) type EventHandler = Arc<dyn Fn(ClientEvent) + Send + Sync>;

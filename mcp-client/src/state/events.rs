@@ -1,19 +1,20 @@
 //! Events of the kernel.
 
-use mcp_kernel::PeerMisbehaved;
 use mcp_kernel::client::{ConnectError, Event, ServerFacts};
-use mcp_types::Revision;
+use mcp_kernel::{CallId, CallOptions, PeerMisbehaved, Time};
+use mcp_types::{Era, Method, RawObject, Revision, SetLevelRequestParams};
 
 use crate::close_reason::CloseReason;
+use crate::context::MessageContext;
 use crate::state::inbox::Inbound;
 use crate::state::{Core, Phase};
 use crate::transport::TransportCommand;
 
 impl Core {
     /// Processes the events of the kernel.
-    pub(super) fn process_events(&mut self) {
+    pub(super) fn process_events(&mut self, now: Time) {
         while let Some(event) = self.kernel.poll_event() {
-            self.handle_event(event);
+            self.handle_event(now, event);
         }
         match (&self.phase, self.kernel.detected_revision()) {
             // The kernel repeats the handshake, or has switched to another version.
@@ -25,9 +26,9 @@ impl Core {
         }
     }
 
-    pub(super) fn handle_event(&mut self, event: Event) {
+    pub(super) fn handle_event(&mut self, now: Time, event: Event) {
         match event {
-            Event::Ready { revision, server } => self.ready(revision, *server),
+            Event::Ready { revision, server } => self.ready(now, revision, *server),
             Event::RestartNeeded { detected } => {
                 (self.detected, self.exited_on_probe, self.exits_on_probe) = (Some(detected), true, true);
             }
@@ -71,12 +72,19 @@ impl Core {
                 };
                 self.wake(waker);
             }
-            Event::Request { method, params, responder } => {
-                self.receive(Inbound::Request { method, params, responder });
+            Event::Request { method, params, responder, related } => {
+                let context = self.context_of(related);
+                self.receive(Inbound::Request { method, params, responder, context });
             }
             Event::RequestCancelled { id } => self.receive(Inbound::Cancelled { id }),
-            Event::Log(log) => self.receive(Inbound::Log(log)),
-            Event::Notification { method, params } => self.receive(Inbound::Notification { method, params }),
+            Event::Log { log, related } => {
+                let context = self.context_of(related);
+                self.receive(Inbound::Log { log, context });
+            }
+            Event::Notification { method, params, related } => {
+                let context = self.context_of(related);
+                self.receive(Inbound::Notification { method, params, context });
+            }
             Event::PeerMisbehaved(what @ PeerMisbehaved::IdAsText(_)) => {
                 tracing::warn!(target: "mcp", %what, "the server returns ids as strings, which is tolerated");
             }
@@ -93,7 +101,7 @@ impl Core {
         }
     }
 
-    fn ready(&mut self, revision: Revision, server: ServerFacts) {
+    fn ready(&mut self, now: Time, revision: Revision, server: ServerFacts) {
         if let Phase::Closing | Phase::Closed(_) = self.phase {
             return;
         }
@@ -105,11 +113,33 @@ impl Core {
         if server.capabilities.is_some() {
             self.server = server;
         }
+        if self.epoch > 0 && revision.era() == Era::Legacy {
+            self.set_log_level_again(now);
+        }
+        if let Some(restart) = self.restart.take() {
+            self.receive(Inbound::Restarted(restart));
+        }
         self.epoch += 1;
         self.commands.push_back(TransportCommand::Ready { revision });
         self.to_wake.extend(self.ready_waiters.all());
         self.to_wake.extend(self.state_waiters.all());
         self.wake_transport();
+    }
+
+    /// Sets the log level in a new session.
+    fn set_log_level_again(&mut self, now: Time) {
+        let has_logging = self.server.capabilities.as_ref().is_some_and(|offered| offered.logging.is_some());
+        if let Some(level) = self.log_level.filter(|_| has_logging)
+            && let Ok(params) = RawObject::new(&SetLevelRequestParams::new(level))
+        {
+            // There is no caller: if the server refuses the level, it keeps its own.
+            let _ = self.kernel.call(now, &Method::LOGGING_SET_LEVEL, &params, CallOptions::default());
+        }
+    }
+
+    fn context_of(&self, call: Option<CallId>) -> MessageContext {
+        let pending = call.and_then(|call| self.pending_calls.get(&call));
+        MessageContext::new(pending.map(|pending| pending.context.clone()))
     }
 
     fn receive(&mut self, inbound: Inbound) {

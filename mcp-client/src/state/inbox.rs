@@ -1,4 +1,4 @@
-//! Messages of the server that do not belong to a call.
+//! Messages of the server for the handlers of the client.
 
 use std::collections::VecDeque;
 
@@ -6,14 +6,17 @@ use mcp_kernel::client::Responder;
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{LoggingMessageNotificationParams, Method, RequestId};
 
+use crate::context::MessageContext;
+use crate::session::Restart;
 use crate::state::memory_size;
 
-/// A message of the server that does not belong to a call.
+/// A message of the server, or other news, for a handler of the client.
 pub(crate) enum Inbound {
-    Request { method: Method, params: PayloadBuf, responder: Responder },
+    Request { method: Method, params: PayloadBuf, responder: Responder, context: MessageContext },
     Cancelled { id: RequestId },
-    Log(LoggingMessageNotificationParams),
-    Notification { method: Method, params: PayloadBuf },
+    Restarted(Restart),
+    Log { log: LoggingMessageNotificationParams, context: MessageContext },
+    Notification { method: Method, params: PayloadBuf, context: MessageContext },
 }
 
 /// The queued messages of the server.
@@ -32,9 +35,9 @@ impl Inbox {
     /// Queues a message. The kernel bounds requests; the rest is dropped if the application does not keep up.
     pub(crate) fn push(&mut self, inbound: Inbound) {
         let size = match &inbound {
-            Inbound::Request { .. } | Inbound::Cancelled { .. } => None,
-            Inbound::Log(log) => Some(memory_size::of_log(log)),
-            Inbound::Notification { method, params } => Some(method.as_str().len() + params.as_str().len()),
+            Inbound::Request { .. } | Inbound::Cancelled { .. } | Inbound::Restarted(_) => None,
+            Inbound::Log { log, .. } => Some(memory_size::of_log(log)),
+            Inbound::Notification { method, params, .. } => Some(method.as_str().len() + params.as_str().len()),
         };
         if let Some(size) = size {
             let exceeds_bytes = !self.messages.is_empty() && self.bytes + size > MAX_INBOUND_BYTES;

@@ -12,15 +12,16 @@ use std::task::Waker;
 
 use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, ServerFacts, Transmit};
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
-use mcp_types::{Era, Method, ProtocolVersion, RawObject, Revision, SubscriptionFilter};
+use mcp_types::{Era, LoggingLevel, Method, ProtocolVersion, RawObject, Revision, SubscriptionFilter};
 
 use crate::cache::Cache;
 use crate::call::headers::ToolHeaders;
 use crate::call::pending_call::PendingCall;
 use crate::call::tool_refresh::ToolRefresh;
 use crate::close_reason::CloseReason;
+use crate::context::CallContext;
 use crate::listen::legacy::LegacySubscriptions;
-use crate::session::{SessionLoss, SessionLossReason};
+use crate::session::{Restart, RestartCause, SessionLoss, SessionLossReason};
 use crate::settings::Settings;
 use crate::transport::CredentialFingerprint;
 use crate::transport::{OutgoingMessage, TransportCommand};
@@ -54,6 +55,10 @@ pub(crate) struct Core {
     pub(crate) session_id: Option<String>,
     /// The last loss of a session.
     last_session_loss: Option<SessionLoss>,
+    /// Why the connection is being replaced, and what was lost with it.
+    restart: Option<Restart>,
+    /// The log level that the application set, which a new session of a legacy server does not have.
+    pub(crate) log_level: Option<LoggingLevel>,
     /// The credentials that the session was initialized with.
     pub(crate) session_owner: Option<CredentialFingerprint>,
     pub(crate) pending_calls: BTreeMap<CallId, PendingCall>,
@@ -116,6 +121,8 @@ impl Shared {
             session_id: None,
             session_owner: None,
             last_session_loss: None,
+            restart: None,
+            log_level: None,
             pending_calls: BTreeMap::new(),
             timers: Timers::default(),
             cache,
@@ -142,7 +149,7 @@ impl Shared {
         let now = self.now();
         let mut core = self.core.lock().unwrap_or_else(PoisonError::into_inner);
         let result = work(&mut core, now);
-        core.process_events();
+        core.process_events(now);
         if let Some((detected, was_probed_again)) = core.newly_detected.take()
             && let Some((cache, target)) = &self.settings.revision_cache
         {
@@ -177,8 +184,9 @@ impl Core {
         params: &RawObject,
         options: CallOptions,
         has_headers: bool,
+        context: &CallContext,
     ) -> Started {
-        self.start(|core, revision| {
+        self.start(context, |core, revision| {
             if !has_headers || revision.era() == Era::Legacy {
                 return core.kernel.call(now, method, params, options);
             }
@@ -189,10 +197,14 @@ impl Core {
 
     /// Starts a `subscriptions/listen` call.
     pub(crate) fn start_listening(&mut self, now: Time, filter: &SubscriptionFilter) -> Started {
-        self.start(|core, _| core.kernel.listen(now, filter.clone()))
+        self.start(&CallContext::default(), |core, _| core.kernel.listen(now, filter.clone()))
     }
 
-    fn start(&mut self, make: impl FnOnce(&mut Self, Revision) -> Result<CallId, CommandError>) -> Started {
+    fn start(
+        &mut self,
+        context: &CallContext,
+        make: impl FnOnce(&mut Self, Revision) -> Result<CallId, CommandError>,
+    ) -> Started {
         let revision = match &self.phase {
             Phase::Closed(why) => return Started::Closed(why.clone()),
             Phase::Closing => return Started::Closed(CloseReason::ByClient),
@@ -201,7 +213,7 @@ impl Core {
         };
         match make(self, revision) {
             Ok(call) => {
-                self.pending_calls.insert(call, PendingCall::default());
+                self.pending_calls.insert(call, PendingCall::new(context.clone()));
                 self.wake_transport();
                 Started::Call(call, revision)
             }
@@ -258,8 +270,11 @@ impl Core {
     }
 
     /// Fails all calls, because the server was lost.
-    pub(crate) fn handle_disconnect(&mut self, why: &CloseReason, may_have_read: bool) {
+    pub(crate) fn handle_disconnect(&mut self, now: Time, why: &CloseReason, may_have_read: bool) {
         self.disconnect_reason = Some(why.to_string());
+        let is_failed = |pending: &&PendingCall| pending.outcome.is_none() && pending.acknowledged.is_none();
+        let failed_calls = self.pending_calls.values().filter(is_failed).count();
+        self.restarting(RestartCause::ServerLost(why.clone()), failed_calls);
         if may_have_read {
             self.kernel.handle_disconnect();
         } else {
@@ -269,7 +284,7 @@ impl Core {
             if let Event::Failed(ConnectError::Disconnected) | Event::Closed = event {
                 continue;
             }
-            self.handle_event(event);
+            self.handle_event(now, event);
         }
         // A server that was ready before can be restarted, and so can one that exited when it was probed. In any other
         // case the client is closed, with the reason of the transport.
@@ -278,9 +293,9 @@ impl Core {
         }
     }
 
-    /// Sets the current credentials, and drops what is cached for others.
+    /// Sets the credentials of the client, and drops what is cached for those before.
     pub(crate) fn set_credentials(&mut self, fingerprint: CredentialFingerprint) {
-        if self.cache.set_owner(fingerprint) {
+        if self.cache.set_client(fingerprint) {
             self.tool_headers.clear();
         }
     }
@@ -295,6 +310,14 @@ impl Core {
         let loss = is_in_use.then_some(SessionLoss { session_id, reason })?;
         self.last_session_loss = Some(loss.clone());
         Some(loss)
+    }
+
+    /// Records that the connection was lost, which counts as a restart once there is a new one.
+    pub(crate) fn restarting(&mut self, cause: RestartCause, failed_calls: usize) {
+        if self.epoch > 0 {
+            let before = self.restart.take().map_or(0, |restart| restart.failed_calls);
+            self.restart = Some(Restart { cause, failed_calls: before + failed_calls });
+        }
     }
 
     /// Reports everything that legacy subscriptions cover as changed.
@@ -323,7 +346,9 @@ impl Core {
             return Some(match transmit {
                 Transmit::Abort { call } => TransportCommand::Abort { call },
                 Transmit::Send { call, method, revision, headers, message } => {
-                    TransportCommand::Send(OutgoingMessage { call, method, revision, headers, message })
+                    let pending = call.and_then(|call| self.pending_calls.get(&call));
+                    let extensions = pending.map(|pending| pending.context.extensions.clone()).unwrap_or_default();
+                    TransportCommand::Send(OutgoingMessage { call, method, revision, headers, extensions, message })
                 }
             });
         }

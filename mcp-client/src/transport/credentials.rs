@@ -5,10 +5,12 @@ use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
 
+use crate::context::CallExtensions;
+
 /// A salted digest of a credential, or of the user that it identifies: compares credentials without revealing them.
 ///
 /// Fingerprints with different salts are never equal.
-#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CredentialFingerprint {
     salt: [u8; 16],
     digest: [u8; 32],
@@ -34,11 +36,14 @@ impl fmt::Debug for CredentialFingerprint {
     }
 }
 
-/// Identifies the credentials that the next request would be sent with.
+/// Identifies the credentials that a request would be sent with.
 ///
 /// A [`Transport`](crate::Transport) whose credentials may change provides one: the client calls it before it returns a
 /// private result from its cache, for which no request is sent.
 pub trait CredentialSource: Send + Sync + 'static {
-    /// Returns the fingerprint of the credentials that a request would be sent with now.
-    fn fingerprint(&self) -> Pin<Box<dyn Future<Output = CredentialFingerprint> + Send + '_>>;
+    /// Returns the fingerprint of the credentials that a call with these values would be sent with now.
+    fn fingerprint<'a>(
+        &'a self,
+        call: &'a CallExtensions,
+    ) -> Pin<Box<dyn Future<Output = CredentialFingerprint> + Send + 'a>>;
 }

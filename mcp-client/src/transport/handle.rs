@@ -17,7 +17,8 @@ use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 
 use super::{CredentialFingerprint, ResponseHandle};
 use crate::close_reason::CloseReason;
-use crate::session::{ClientEvent, SessionLossAction, SessionLossReason};
+use crate::context::CallExtensions;
+use crate::session::{ClientEvent, RestartCause, SessionLossAction, SessionLossReason};
 use crate::state::inbox::Inbound;
 use crate::state::{Phase, Shared};
 
@@ -80,6 +81,8 @@ pub struct OutgoingMessage {
     pub revision: Option<Revision>,
     /// The values of the headers that repeat parameters, for transports with headers.
     pub headers: CallHeaders,
+    /// The values that the caller attached to the call, such as the user whose credentials it is sent with.
+    pub extensions: CallExtensions,
     /// The encoded message.
     pub message: EncodedMessage,
 }
@@ -195,7 +198,10 @@ impl TransportHandle {
         }
         self.shared.with(|core, now| match (action, loss) {
             (SessionLossAction::Fail, Some(loss)) => core.set_closed(CloseReason::SessionLost(loss)),
-            (SessionLossAction::Renew | SessionLossAction::Fail, _) => {
+            (SessionLossAction::Renew | SessionLossAction::Fail, loss) => {
+                if let Some(loss) = loss {
+                    core.restarting(RestartCause::SessionLost(loss), 0);
+                }
                 core.kernel.handle_session_lost(now, call, is_latest)
             }
         });
@@ -231,7 +237,7 @@ impl TransportHandle {
     }
 
     fn server_lost(&self, why: &CloseReason, may_have_read: bool) -> ServerLossAction {
-        self.shared.with(|core, _| core.handle_disconnect(why, may_have_read));
+        self.shared.with(|core, now| core.handle_disconnect(now, why, may_have_read));
         self.shared.with(|core, _| match core.phase {
             Phase::Closing | Phase::Closed(_) => ServerLossAction::Close,
             Phase::Connecting | Phase::Ready(_) if core.exited_on_probe => ServerLossAction::RestartWithoutProbe,
@@ -241,18 +247,13 @@ impl TransportHandle {
 
     /// Handles the restart of a server that was lost.
     pub fn handle_restart(&self) {
-        let was_ready = self.shared.with(|core, now| {
-            let was_ready = core.epoch > 0;
+        self.shared.with(|core, now| {
             if let Phase::Connecting = core.phase {
                 core.exited_on_probe = false;
                 let detected = core.detected;
                 core.kernel.restart(now, detected);
             }
-            was_ready
         });
-        if was_ready && let Some(handler) = &self.shared.settings.on_event {
-            handler(ClientEvent::ServerRestarted);
-        }
     }
 
     /// Closes the client, because the transport has ended. `why` is ignored if the client was closed by its user.
@@ -264,14 +265,19 @@ impl TransportHandle {
     fn dispatch(&mut self, inbound: Inbound) {
         let settings = &self.shared.settings;
         match inbound {
-            Inbound::Log(log) => {
+            Inbound::Log { log, context } => {
                 if let Some(handler) = &settings.on_log {
-                    handler(log);
+                    handler(context, log);
                 }
             }
-            Inbound::Notification { method, params } => {
+            Inbound::Notification { method, params, context } => {
                 if let Some(handler) = &settings.on_notification {
-                    handler(method, params);
+                    handler(context, method, params);
+                }
+            }
+            Inbound::Restarted(restart) => {
+                if let Some(handler) = &settings.on_restart {
+                    handler(restart);
                 }
             }
             Inbound::Cancelled { id } => {
@@ -279,7 +285,7 @@ impl TransportHandle {
                     handle.abort();
                 }
             }
-            Inbound::Request { method, params, responder } => {
+            Inbound::Request { method, params, responder, context } => {
                 let handlers = Arc::clone(&settings.request_handlers);
                 let (handle, registration) = AbortHandle::new_pair();
                 self.abort_handles.insert(responder.id().clone(), handle);
@@ -287,7 +293,7 @@ impl TransportHandle {
                     Phase::Ready(revision) => revision,
                     Phase::Connecting | Phase::Closing | Phase::Closed(_) => Revision::LATEST_LEGACY,
                 });
-                let running = async move { (responder, handlers.handle(&method, &params, revision).await) };
+                let running = async move { (responder, handlers.handle(context, &method, &params, revision).await) };
                 self.running.push(Abortable::new(Box::pin(running), registration));
             }
         }

@@ -30,7 +30,8 @@ pub trait Transport: Send + 'static {
     fn clock(&self) -> Clock;
 
     /// Returns the source of the credentials of requests, if they may change during the lifetime of the client. The
-    /// transport then also calls [`ResponseHandle::set_credentials`] before each request. Defaults to `None`.
+    /// transport then also calls [`ResponseHandle::set_credentials`] and [`ResponseHandle::set_call_credentials`] before each
+    /// request. Defaults to `None`.
     fn credentials(&self) -> Option<Arc<dyn CredentialSource>> {
         None
     }

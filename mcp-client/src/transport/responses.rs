@@ -64,12 +64,23 @@ impl ResponseHandle {
         self.shared.with(|core, _| (core.session_id, core.session_owner) = (id, owner));
     }
 
-    /// Sets the credentials of the request that is about to be sent, and drops what is cached for others.
+    /// Sets the credentials of the client, which requests without their own are sent with, and drops what is cached for
+    /// those before.
     ///
-    /// A transport whose credentials may change calls this before every request, even if they are those of the request
+    /// A transport whose credentials may change calls this before every such request, even if they are those of the request
     /// before: the client may have obtained others from its [`CredentialSource`](crate::CredentialSource) in between.
     pub fn set_credentials(&self, fingerprint: CredentialFingerprint) {
         self.shared.with(|core, _| core.set_credentials(fingerprint));
+    }
+
+    /// Sets the credentials that a call is about to be sent with, for which its result may be cached. A transport whose
+    /// credentials may change calls this before every request that sends a call.
+    pub fn set_call_credentials(&self, call: CallId, fingerprint: CredentialFingerprint) {
+        self.shared.with(|core, _| {
+            if let Some(pending) = core.pending_calls.get_mut(&call) {
+                pending.sent_with = Some(fingerprint);
+            }
+        });
     }
 }
 

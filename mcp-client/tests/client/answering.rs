@@ -22,7 +22,8 @@ async fn forms_are_answered_in_both_eras() {
 async fn answers_fit_their_form() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let builder = Client::builder("test", "1.0");
-        let builder = builder.on_form_elicitation(async |_| ElicitResult::accepted([("name", ElicitValue::from(1))]));
+        let builder =
+            builder.on_form_elicitation(async |_, _| ElicitResult::accepted([("name", ElicitValue::from(1))]));
         let client = connect_with(builder, revision).await;
         let refused = limited(client.call_tool("ask")).await;
         let told = format!("{refused:?}");
@@ -34,7 +35,7 @@ async fn answers_fit_their_form() {
 async fn a_person_may_decline() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let builder =
-            Client::builder("test", "1.0").on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline));
+            Client::builder("test", "1.0").on_form_elicitation(async |_, _| ElicitResult::new(ElicitAction::Decline));
         let client = connect_with(builder, revision).await;
         let result = limited(client.call_tool("ask")).await.unwrap();
         assert_eq!(result.content[0].as_text(), Some("declined"), "{revision}");
@@ -45,7 +46,7 @@ async fn a_person_may_decline() {
 #[tokio::test]
 async fn a_question_may_be_refused() {
     let builder = Client::builder("test", "1.0")
-        .on_form_elicitation(async |_| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
+        .on_form_elicitation(async |_, _| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
     let client = connect_with(builder, Revision::V2026_07_28).await;
     let refused = limited(client.call_tool("ask")).await;
     assert!(matches!(refused, Err(Error::InputRequestFailed { key, .. }) if key == "who"));

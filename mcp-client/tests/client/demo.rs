@@ -102,7 +102,7 @@ pub(crate) fn server() -> mcp_server::ServerBuilder {
 /// A client that answers forms with a name alone.
 pub(crate) fn builder() -> ClientBuilder {
     Client::builder("test", "1.0")
-        .on_form_elicitation(async |_| ElicitResult::accepted([("name", ElicitValue::from("Ada"))]))
+        .on_form_elicitation(async |_, _| ElicitResult::accepted([("name", ElicitValue::from("Ada"))]))
 }
 
 pub(crate) async fn connect(revision: Revision) -> Client {

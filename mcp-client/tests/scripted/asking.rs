@@ -21,7 +21,7 @@ fn form() -> Value {
 fn legacy_servers_are_answered() {
     for kind in KINDS {
         let builder = builder()
-            .on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline))
+            .on_form_elicitation(async |_, _| ElicitResult::new(ElicitAction::Decline))
             .roots([Root::new("file:///r")]);
         let (_client, mut server) = ScriptedServer::legacy(kind, builder);
         server.send_request("x", "elicitation/create", form());
@@ -38,7 +38,7 @@ fn legacy_servers_are_answered() {
 #[test]
 fn what_was_not_declared_is_refused() {
     for kind in KINDS {
-        let builder = builder().on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline));
+        let builder = builder().on_form_elicitation(async |_, _| ElicitResult::new(ElicitAction::Decline));
         let (_client, mut server) = ScriptedServer::legacy(kind, builder);
         let url = json!({ "mode": "url", "message": "?", "url": "https://a", "elicitationId": "1" });
         for (method, params) in [
@@ -72,7 +72,7 @@ fn questions_can_be_called_off() {
     for kind in KINDS {
         let at_work = Arc::new(());
         let (asked, calls) = (Arc::clone(&at_work), Arc::new(Mutex::new(0)));
-        let builder = builder().on_form_elicitation(move |_| {
+        let builder = builder().on_form_elicitation(move |_, _| {
             let (work, first) = (Arc::clone(&asked), {
                 let mut calls = calls.lock().unwrap();
                 *calls += 1;
@@ -104,7 +104,7 @@ fn questions_end_with_who_asked_them() {
     for stage in 0..3 {
         let at_work = Arc::new(());
         let asked = Arc::clone(&at_work);
-        let builder = builder().on_form_elicitation(move |_| {
+        let builder = builder().on_form_elicitation(move |_, _| {
             let work = Arc::clone(&asked);
             async move {
                 std::future::pending::<()>().await;
@@ -157,7 +157,7 @@ fn roots_change() {
 fn slow_form() -> (mcp_client::ClientBuilder, futures_util::future::AbortHandle) {
     let (answer, answered) = futures_util::future::AbortHandle::new_pair();
     let answered = Arc::new(Mutex::new(Some(answered)));
-    let builder = builder().on_form_elicitation(move |_| {
+    let builder = builder().on_form_elicitation(move |_, _| {
         let registration = answered.lock().expect("nobody panicked").take().expect("it is asked once");
         let waiting = futures_util::future::Abortable::new(std::future::pending::<()>(), registration);
         async move {
@@ -252,7 +252,7 @@ fn sec_7_questions_are_bounded_in_bytes() {
     let (builder, _form) = slow_form();
     let (_client, mut server) = ScriptedServer::legacy(
         TransportKind::Pipe,
-        builder.on_sampling(|_| std::future::pending::<mcp_client::types::CreateMessageResult>()),
+        builder.on_sampling(|_, _| std::future::pending::<mcp_client::types::CreateMessageResult>()),
     );
     let large = json!({ "maxTokens": 1, "messages": [{ "role": "user", "content": { "type": "text", "text": "x".repeat(9 << 20) } }] });
     server.send_request("1", "sampling/createMessage", large.clone());

@@ -152,7 +152,7 @@ fn calls_are_cancelled_between_rounds() {
     for kind in KINDS {
         let at_work = Arc::new(());
         let asked = Arc::clone(&at_work);
-        let builder = builder().on_form_elicitation(move |_| {
+        let builder = builder().on_form_elicitation(move |_, _| {
             let work = Arc::clone(&asked);
             async move {
                 std::future::pending::<()>().await;

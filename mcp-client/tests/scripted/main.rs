@@ -6,9 +6,11 @@ mod asking;
 mod caching;
 mod cancelling;
 mod fixtures;
+mod gateway;
 mod listening;
 mod lists;
 mod mending;
+mod restarting;
 mod rounds;
 #[cfg(feature = "validate")]
 mod schemas;

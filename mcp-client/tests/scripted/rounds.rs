@@ -29,7 +29,7 @@ fn asks(questions: Value, state: Option<&str>) -> Value {
 /// A client whose person gives their name.
 fn named() -> ClientBuilder {
     builder()
-        .on_form_elicitation(async |_| ElicitResult::accepted([("name", ElicitValue::from("Ada"))]))
+        .on_form_elicitation(async |_, _| ElicitResult::accepted([("name", ElicitValue::from("Ada"))]))
         .roots([Root::new("file:///r")])
 }
 
@@ -151,8 +151,8 @@ fn rounds_have_an_end() {
 // covers: R-27, SA-15
 #[test]
 fn what_nobody_answers_ends_the_call() {
-    let refusing =
-        builder().on_form_elicitation(async |_| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
+    let refusing = builder()
+        .on_form_elicitation(async |_, _| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
     for (builder, question) in [
         (refusing, form(json!({}))),
         (builder(), form(json!({}))),
@@ -211,8 +211,8 @@ fn content_comes_with_an_accepted_form_alone() {
     ] {
         let (form_action, url_action) = (action, action);
         let builder = builder()
-            .on_form_elicitation(move |_| async move { with_content(form_action) })
-            .on_url_elicitation(move |_| async move { with_content(url_action) });
+            .on_form_elicitation(move |_, _| async move { with_content(form_action) })
+            .on_url_elicitation(move |_, _| async move { with_content(url_action) });
         let (mut call, mut server) = round(builder, json!({ "q": question }));
         call.assert_pending();
         assert_eq!(server.expect_request("tools/call").params["inputResponses"]["q"], expected);
@@ -241,7 +241,7 @@ fn models_are_asked() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let note = |seen: &Arc<Mutex<Vec<(i64, bool)>>>| {
         let seen = Arc::clone(seen);
-        move |request: mcp_client::types::CreateMessageRequestParams| {
+        move |_, request: mcp_client::types::CreateMessageRequestParams| {
             seen.lock().unwrap().push((request.max_tokens, request.tools.is_some()));
             async { sampled() }
         }
@@ -265,16 +265,16 @@ fn models_are_asked() {
 // covers: EL-1, SA-1, RO-1, X-8
 #[test]
 fn requests_declare_what_can_be_answered() {
-    let form = || builder().on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Cancel));
+    let form = || builder().on_form_elicitation(async |_, _| ElicitResult::new(ElicitAction::Cancel));
     let cases = [
         (builder(), json!({})),
         (form(), json!({ "elicitation": { "form": {} } })),
         (
-            form().on_url_elicitation(async |_| ElicitResult::new(ElicitAction::Cancel)),
+            form().on_url_elicitation(async |_, _| ElicitResult::new(ElicitAction::Cancel)),
             json!({ "elicitation": { "form": {}, "url": {} } }),
         ),
         (builder().roots([]), json!({ "roots": {} })),
-        (builder().on_sampling(async |_| sampled()), json!({ "sampling": {} })),
+        (builder().on_sampling(async |_, _| sampled()), json!({ "sampling": {} })),
     ];
     for (builder, expected) in cases {
         let (client, mut server) = ScriptedServer::modern(TransportKind::RequestPerCall, builder);
@@ -300,7 +300,7 @@ fn sec_11_input_requests_of_a_round_are_bounded() {
     {
         let asked = Arc::new(Mutex::new(0));
         let counted = Arc::clone(&asked);
-        let builder = builder().on_form_elicitation(move |_| {
+        let builder = builder().on_form_elicitation(move |_, _| {
             *counted.lock().unwrap() += 1;
             async { ElicitResult::new(ElicitAction::Decline) }
         });

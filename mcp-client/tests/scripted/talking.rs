@@ -224,8 +224,8 @@ fn messages_are_handed_on() {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let (logs, others) = (Arc::clone(&heard), Arc::clone(&heard));
         let builder = builder()
-            .on_log(move |log| logs.lock().unwrap().push(log.data.as_str().to_owned()))
-            .on_notification(move |method, params| {
+            .on_log(move |_, log| logs.lock().unwrap().push(log.data.as_str().to_owned()))
+            .on_notification(move |_, method, params| {
                 others.lock().unwrap().push(format!("{method} {}", params.as_str()));
             });
         let (client, mut server) = ScriptedServer::modern(kind, builder);
@@ -244,7 +244,7 @@ fn messages_are_handed_on() {
 fn what_nobody_looks_at_is_bounded() {
     let (seen, told) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
     let (progressed, count) = (Arc::clone(&seen), Arc::clone(&told));
-    let builder = builder().on_notification(move |_, _| *count.lock().unwrap() += 1);
+    let builder = builder().on_notification(move |_, _, _| *count.lock().unwrap() += 1);
     let (client, mut server) = ScriptedServer::legacy(TransportKind::Pipe, builder);
     let mut call = Task::start(client.call_tool("t").on_progress(move |progress| {
         progressed.lock().unwrap().push(progress.progress.as_f64());
@@ -279,8 +279,8 @@ fn sec_7_what_nobody_looks_at_is_bounded_in_bytes() {
     let told = Arc::new(Mutex::new((0, 0, 0)));
     let (progressed, notified, logged) = (Arc::clone(&told), Arc::clone(&told), Arc::clone(&told));
     let builder = builder()
-        .on_notification(move |_, params| notified.lock().unwrap().1 += params.as_str().len())
-        .on_log(move |log| logged.lock().unwrap().2 += log.data.as_str().len());
+        .on_notification(move |_, _, params| notified.lock().unwrap().1 += params.as_str().len())
+        .on_log(move |_, log| logged.lock().unwrap().2 += log.data.as_str().len());
     let (client, mut server) = ScriptedServer::legacy(TransportKind::Pipe, builder);
     let mut call = Task::start(client.call_tool("t").on_progress(move |progress| {
         progressed.lock().unwrap().0 += progress.message.unwrap_or_default().len();
@@ -315,7 +315,7 @@ fn sec_7_what_nobody_looks_at_is_bounded_in_bytes() {
 fn sec_7_names_of_notifications_are_bounded_in_bytes() {
     let told = Arc::new(Mutex::new(0));
     let count = Arc::clone(&told);
-    let builder = builder().on_notification(move |method, _| *count.lock().unwrap() += method.as_str().len());
+    let builder = builder().on_notification(move |_, method, _| *count.lock().unwrap() += method.as_str().len());
     let (_client, mut server) = ScriptedServer::legacy(TransportKind::Pipe, builder);
     for _ in 0..60 {
         server.notify(&format!("notifications/{}", "x".repeat(100_000)), json!({}));
@@ -339,7 +339,7 @@ fn is_woken_by<T>(server: &mut ScriptedServer, work: impl FnOnce(&TransportHandl
 fn transports_are_woken() {
     let (answer, answered) = futures_util::future::AbortHandle::new_pair();
     let answered = Arc::new(Mutex::new(Some(answered)));
-    let builder = builder().on_form_elicitation(move |_| {
+    let builder = builder().on_form_elicitation(move |_, _| {
         let waiting = Abortable::new(std::future::pending::<()>(), answered.lock().unwrap().take().unwrap());
         async move {
             let _ = waiting.await;

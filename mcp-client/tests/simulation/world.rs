@@ -92,7 +92,7 @@ pub(crate) fn builder(revision: Revision) -> ClientBuilder {
         .revisions([revision])
         // A handshake that takes too long ends the client, which is not what is to be seen here.
         .handshake_timeout(Duration::from_secs(24 * 60 * 60))
-        .on_form_elicitation(async |_| ElicitResult::accepted([("name", ElicitValue::from("!"))]))
+        .on_form_elicitation(async |_, _| ElicitResult::accepted([("name", ElicitValue::from("!"))]))
 }
 
 type Pending = Pin<Box<dyn Future<Output = Result<CallToolResult, Error>>>>;

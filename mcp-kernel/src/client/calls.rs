@@ -224,7 +224,7 @@ impl Connection {
     /// Ends a call, and notifies the server.
     pub(super) fn end_call(&mut self, call: CallId, why: CallError) -> bool {
         let Some(ended) = self.calls.end(call, &mut self.deadlines) else { return false };
-        self.listening.remove(&call);
+        self.has_abandoned |= self.listening.remove(&call).is_none();
         let has_stream = self.config.cancel_style == CancelStyle::CloseStream;
         if !self.is_modern() || !has_stream {
             let params = CancelledNotificationParams::default().request_id(ended.id);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::{Era, LoggingLevel, Method, RawObject, RequestId, Revision};
 
-use super::config::ClientConfig;
+use super::config::{CancelStyle, ClientConfig};
 use super::detect::DetectedRevision;
 use super::event::{CallHeaders, Event, Transmit};
 use super::outbox::Outbox;
@@ -30,6 +30,18 @@ use crate::queue::pop;
 ///
 /// [`start`](Self::start) detects the era of the server. Calls can be made after [`Event::Ready`]. The [detected
 /// revision](Self::detected_revision) can be stored and given to [`start`](Self::start) the next time.
+///
+/// # Related calls
+///
+/// Requests, log messages and other notifications of the server may belong to a call. Where each call has a stream of its
+/// own, as over HTTP, the stream is that of the call. On a pipe the messages do not say so, and a call is named only if no
+/// other can be meant:
+///
+/// - an elicitation or sampling request of a legacy server, and a log message of a modern one, belong to the call in flight
+///   if it is the only one, and if no earlier call of the connection was cancelled or timed out: the server may still
+///   be working on that;
+/// - anything else of a pipe, such as log messages of a legacy server, may have nothing to do with the call in flight, and
+///   belongs to none.
 pub struct Connection {
     pub(super) config: Arc<ClientConfig>,
     pub(super) stage: Stage,
@@ -54,6 +66,8 @@ pub struct Connection {
     pub(super) requests: BTreeMap<RequestId, OpenRequest>,
     pub(super) request_bytes: usize,
     pub(super) generation: u64,
+    /// Whether a call ended before the server responded to it, so that the server may still be working on it.
+    pub(super) has_abandoned: bool,
     pub(super) outbox: Outbox,
     pub(super) events: VecDeque<Event>,
 }
@@ -87,6 +101,7 @@ impl Connection {
             requests: BTreeMap::new(),
             request_bytes: 0,
             generation: 0,
+            has_abandoned: false,
             outbox: Outbox::default(),
             events: VecDeque::new(),
         }
@@ -171,6 +186,23 @@ impl Connection {
             Stage::New | Stage::Ready(_) | Stage::Over => false,
         };
         is_staged || self.late_probe.is_some_and(|(probe, _)| probe == call)
+    }
+
+    /// Returns the call that a message belongs to, which arrived on the stream of a call or on a pipe.
+    pub(super) fn related(&self, stream: Option<CallId>, method: &Method) -> Option<CallId> {
+        let call = match stream {
+            Some(stream) => self.calls.is_open(stream).then_some(stream),
+            None if self.config.cancel_style == CancelStyle::CloseStream || self.has_abandoned => None,
+            None => {
+                let belongs_to_a_call = if self.is_modern() {
+                    *method == Method::NOTIFICATIONS_MESSAGE
+                } else {
+                    [Method::ELICITATION_CREATE, Method::SAMPLING_CREATE_MESSAGE].contains(method)
+                };
+                if belongs_to_a_call { self.calls.only() } else { None }
+            }
+        };
+        call.filter(|call| !self.is_internal(*call))
     }
 
     /// Returns whether the calls in flight are modern. During a second probe they are those of a server that was taken

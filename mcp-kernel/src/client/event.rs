@@ -117,7 +117,12 @@ pub enum Event {
         progress: ProgressNotificationParams,
     },
     /// The server sent a log message.
-    Log(LoggingMessageNotificationParams),
+    Log {
+        /// The log message.
+        log: LoggingMessageNotificationParams,
+        /// The call that it belongs to, if that is known: see [`Connection`](super::Connection#related-calls).
+        related: Option<CallId>,
+    },
     /// The server acknowledged a listen stream.
     Listening {
         /// The call of the stream.
@@ -140,6 +145,8 @@ pub enum Event {
         params: PayloadBuf,
         /// The right to respond.
         responder: Responder,
+        /// The call that it belongs to, if that is known: see [`Connection`](super::Connection#related-calls).
+        related: Option<CallId>,
     },
     /// The server cancelled a request.
     RequestCancelled {
@@ -152,6 +159,8 @@ pub enum Event {
         method: Method,
         /// The parameters, or an empty object.
         params: PayloadBuf,
+        /// The call that it belongs to, if that is known: see [`Connection`](super::Connection#related-calls).
+        related: Option<CallId>,
     },
     /// The server violated the protocol or a limit.
     PeerMisbehaved(PeerMisbehaved),

@@ -234,7 +234,7 @@ impl Connection {
                     None => self.misbehaved(PeerMisbehaved::StrayResponse(response.id)),
                 }
             }
-            Message::Notification(notification) => self.handle_notification(now, notification),
+            Message::Notification(notification) => self.handle_notification(now, stream, notification),
             Message::Request(request) => self.handle_request(stream, request),
         }
     }
@@ -293,7 +293,7 @@ impl Connection {
         Ok(Outcome { result_type, result })
     }
 
-    fn handle_notification(&mut self, now: Time, notification: Notification<'_>) {
+    fn handle_notification(&mut self, now: Time, stream: Option<CallId>, notification: Notification<'_>) {
         let Notification { method, params, .. } = notification;
         let change = match method.as_str() {
             "notifications/tools/list_changed" => Some(Change::Tools),
@@ -321,7 +321,8 @@ impl Connection {
             }
             "notifications/message" => {
                 if let Some(log) = params.and_then(|params| params.decode().ok()) {
-                    self.events.push_back(Event::Log(log));
+                    let related = self.related(stream, &method);
+                    self.events.push_back(Event::Log { log, related });
                 }
             }
             "notifications/subscriptions/acknowledged" => {
@@ -343,7 +344,8 @@ impl Connection {
             }
             _ => {
                 let params = params.map(Payload::into_owned).unwrap_or_default();
-                self.events.push_back(Event::Notification { method, params });
+                let related = self.related(stream, &method);
+                self.events.push_back(Event::Notification { method, params, related });
             }
         }
     }

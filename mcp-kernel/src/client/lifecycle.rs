@@ -64,6 +64,7 @@ impl Connection {
     pub fn restart(&mut self, now: Time, detected: Option<DetectedRevision>) {
         self.end_all();
         self.outbox = Outbox::default();
+        self.has_abandoned = false;
         self.stage = Stage::New;
         self.start(now, detected);
     }

@@ -49,11 +49,12 @@ impl Connection {
             let params = params.map(Payload::into_owned).unwrap_or_default();
             let bytes = params.as_str().len();
             self.request_bytes += bytes;
+            let related = self.related(stream, &method);
             // A call that has ended has no idle timeout.
             let stream = stream.filter(|stream| self.calls.is_open(*stream));
             self.requests.insert(id, OpenRequest { generation: self.generation, bytes, stream });
             self.calls.open_peer_request(stream);
-            return self.events.push_back(Event::Request { method, params, responder });
+            return self.events.push_back(Event::Request { method, params, responder, related });
         };
         self.refuse(&id, revision, &what);
         self.misbehaved(what);

@@ -4,6 +4,7 @@ mod cancellation;
 mod idle;
 mod notifications;
 mod raw_text;
+mod related;
 mod renewal;
 
 use std::sync::Arc;
@@ -46,19 +47,28 @@ impl Script {
 
     /// A client that is ready, with capabilities of the test's choice.
     fn ready_with(revision: Revision, capabilities: ClientCapabilities) -> Self {
-        let config = ClientConfig::new(Implementation::new("client", "1"), capabilities);
+        Self::connected(revision, ClientConfig::new(Implementation::new("client", "1"), capabilities))
+    }
+
+    /// A client that is ready, with a configuration of the test's choice.
+    fn connected(revision: Revision, config: ClientConfig) -> Self {
         let now = Time::EPOCH;
         let mut script = Self { client: Connection::new(Arc::new(config)), now };
         script.client.start(now, Some(DetectedRevision::new(revision)));
+        script.begin(revision);
+        script
+    }
+
+    /// Completes the handshake, if there is one.
+    fn begin(&mut self, revision: Revision) {
         if revision != Revision::V2026_07_28 {
-            let id = script.sent()["id"].clone();
+            let id = self.sent()["id"].clone();
             let info = json!({ "name": "s", "version": "1" });
             let result = json!({ "protocolVersion": revision.as_str(), "capabilities": {}, "serverInfo": info });
-            script.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
-            assert_eq!(script.sent()["method"], "notifications/initialized");
+            self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+            assert_eq!(self.sent()["method"], "notifications/initialized");
         }
-        assert!(matches!(script.client.poll_event(), Some(Event::Ready { .. })));
-        script
+        assert!(matches!(self.client.poll_event(), Some(Event::Ready { .. })));
     }
 
     fn say(&mut self, message: &Value) {

@@ -93,12 +93,12 @@ fn logs_carry_any_json() {
             let text = format!(r#"{{"jsonrpc":"2.0","method":"notifications/message","params":{params}}}"#);
             script.client.handle_bytes(script.now, text.as_bytes());
             let event = script.event();
-            let Event::Log(log) = event else { panic!("{event:?}") };
+            let Event::Log { log, .. } = event else { panic!("{event:?}") };
             assert_eq!((log.level, log.data.as_str()), (LoggingLevel::Info, data));
         }
         script.say(&notification("notifications/message", json!({ "level": "info" })));
         let event = script.client.poll_event();
-        assert!(!matches!(event, Some(Event::Log(_))), "{event:?}");
+        assert!(!matches!(event, Some(Event::Log { .. })), "{event:?}");
         script.assert_nothing_left();
     }
 }

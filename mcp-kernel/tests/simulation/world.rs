@@ -534,7 +534,7 @@ impl World {
             }
             client::Event::RestartNeeded { .. }
             | client::Event::Failed(_)
-            | client::Event::Log(_)
+            | client::Event::Log { .. }
             | client::Event::Notification { .. }
             | client::Event::PeerMisbehaved(_)
             | _ => {}

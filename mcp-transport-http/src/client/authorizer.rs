@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use http::HeaderValue;
+use mcp_client::CallExtensions;
 
 /// A source of credentials for requests.
 ///
@@ -15,6 +16,15 @@ use http::HeaderValue;
 /// When the credential changes, the client clears private cached results, reopens subscriptions, and treats the session
 /// with a legacy server as lost. A new token of the same user changes nothing if both credentials have the same
 /// [subject](Credential::subject).
+///
+/// # Credentials per call
+///
+/// With [`credential_for`](Self::credential_for), calls of several users can share a client: [`Call::extension`] attaches
+/// the user to a call. Handshake, subscriptions and other requests that belong to no call have the credential of
+/// [`credential`](Self::credential). Private results are cached for each user. The session of a legacy server belongs to
+/// one user, so a call with the credential of another fails: use one client for each user there.
+///
+/// [`Call::extension`]: mcp_client::Call::extension
 ///
 /// # Examples
 ///
@@ -53,6 +63,46 @@ use http::HeaderValue;
 pub trait Authorizer: Send + Sync + 'static {
     /// Returns the credential for the next request, or `None` to send none.
     async fn credential(&self) -> Option<Credential>;
+
+    /// Returns the credential for a call with these values, or `None` to send none. Defaults to
+    /// [`credential`](Self::credential).
+    ///
+    /// ```
+    /// use mcp_client::CallExtensions;
+    /// use mcp_transport_http::{Authorizer, Challenge, Credential, async_trait};
+    ///
+    /// struct Token(String);
+    ///
+    /// struct PerCall;
+    ///
+    /// #[async_trait]
+    /// impl Authorizer for PerCall {
+    ///     async fn credential(&self) -> Option<Credential> {
+    ///         Credential::bearer("of the gateway").ok()
+    ///     }
+    ///
+    ///     async fn credential_for(&self, call: &CallExtensions) -> Option<Credential> {
+    ///         match call.get::<Token>() {
+    ///             Some(Token(token)) => Credential::bearer(token).ok(),
+    ///             None => self.credential().await,
+    ///         }
+    ///     }
+    ///
+    ///     async fn challenged(&self, _: &Challenge) -> Option<Credential> {
+    ///         None
+    ///     }
+    /// }
+    ///
+    /// # async fn call(client: mcp_client::Client) -> Result<(), mcp_client::Error> {
+    /// let result = client.call_tool("mail").extension(Token("of Ada".to_owned())).await?;
+    /// # drop(result);
+    /// # Ok(())
+    /// # }
+    /// ```
+    async fn credential_for(&self, call: &CallExtensions) -> Option<Credential> {
+        let _ = call;
+        self.credential().await
+    }
 
     /// Called when the server refused a request with 401 or 403. The request is sent again with the returned credential;
     /// with `None` it fails with the status.
@@ -133,6 +183,8 @@ pub struct Challenge {
     pub www_authenticate: Vec<String>,
     /// The credential that the request was sent with.
     pub refused: Option<Credential>,
+    /// The values that are attached to the call; empty if the request belongs to none.
+    pub call: CallExtensions,
 }
 
 /// Returns the same credential for all requests.

@@ -19,7 +19,7 @@ use super::request::headers::{self, Session, SessionLost};
 use super::request::one_way_post::OneWayPost;
 use super::request::post::{LegacySse, Post, PostEnd, PostKind};
 use super::request::resumable_stream::ResumableStream;
-use super::request::sender::RequestSender;
+use super::request::sender::{Origin, RequestSender};
 use super::request::standalone_stream::{StreamEnd, forward, listen};
 
 /// Executes the commands of a client, with one HTTP request per message, all in one task.
@@ -138,7 +138,7 @@ impl Driver {
             let head = headers::for_delete(self.revision, &session);
             let request = self.sender.request(Verb::DELETE, &self.sender.url, head);
             // Servers may not support DELETE (405), or may have lost the session.
-            let _ = tokio::time::timeout(DELETE_TIMEOUT, self.sender.send(request, &session)).await;
+            let _ = tokio::time::timeout(DELETE_TIMEOUT, self.sender.send(request, &session, &Origin::default())).await;
         }
         self.client.close(why);
     }
@@ -239,8 +239,9 @@ impl Driver {
         self.sender.state().calls() < MAX_CONCURRENT_CALLS
     }
 
-    fn call(&self, outgoing: OutgoingMessage) {
+    fn call(&self, mut outgoing: OutgoingMessage) {
         let Some(call) = outgoing.call else { return };
+        let origin = Origin { call: Some(call), extensions: std::mem::take(&mut outgoing.extensions) };
         let kind = match &outgoing.method {
             _ if self.sse_endpoint.is_some() => PostKind::LegacySse,
             Some(method) if *method == Method::INITIALIZE => PostKind::Handshake,
@@ -249,13 +250,16 @@ impl Driver {
         };
         let (revision, session) = (outgoing.revision, self.sender.state().session.clone());
         match self.post(outgoing, &session) {
-            Ok(request) => self.start_call(call, kind, revision, session, request),
+            Ok(request) => {
+                let sender = Arc::clone(&self.sender);
+                self.start_call(Post { sender, call, origin, revision, session, kind }, request);
+            }
             Err(why) => self.sender.responses.handle_stream_ended(call, Some(why)),
         }
     }
 
-    fn start_call(&self, call: CallId, kind: PostKind, revision: Option<Revision>, session: Session, request: Request) {
-        let post = Post { sender: Arc::clone(&self.sender), call, revision, session, kind };
+    fn start_call(&self, post: Post, request: Request) {
+        let call = post.call;
         let abort = self.start(async move { Ended::Call(call, post.run(request).await.unwrap_or_else(|end| end)) });
         self.sender.state().insert(call, abort);
     }
@@ -326,7 +330,8 @@ impl Driver {
             state.session.owner = Some(owner);
             state.session.clone()
         };
-        self.start_call(call, PostKind::LegacySse, None, session, request);
+        let (sender, origin) = (Arc::clone(&self.sender), Origin { call: Some(call), ..Origin::default() });
+        self.start_call(Post { sender, call, origin, revision: None, session, kind: PostKind::LegacySse }, request);
     }
 
     /// Forgets the session, and everything queued or open in it.

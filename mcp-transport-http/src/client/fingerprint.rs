@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use http::HeaderValue;
-use mcp_client::{CredentialFingerprint, CredentialSource};
+use mcp_client::{CallExtensions, CredentialFingerprint, CredentialSource};
 use sha2::{Digest as _, Sha256};
 
 use super::authorizer::{Authorizer, Credential};
@@ -54,6 +54,11 @@ impl Fingerprinter {
     }
 }
 
+/// Returns the credential of a call, or that of the client.
+pub(crate) async fn credential(authorizer: &dyn Authorizer, call: &CallExtensions) -> Option<Credential> {
+    if call.is_empty() { authorizer.credential().await } else { authorizer.credential_for(call).await }
+}
+
 /// Computes the fingerprint of an authorizer's current credential.
 pub(crate) struct AuthorizerFingerprint {
     pub(crate) authorizer: Arc<dyn Authorizer>,
@@ -61,9 +66,12 @@ pub(crate) struct AuthorizerFingerprint {
 }
 
 impl CredentialSource for AuthorizerFingerprint {
-    fn fingerprint(&self) -> Pin<Box<dyn Future<Output = CredentialFingerprint> + Send + '_>> {
+    fn fingerprint<'a>(
+        &'a self,
+        call: &'a CallExtensions,
+    ) -> Pin<Box<dyn Future<Output = CredentialFingerprint> + Send + 'a>> {
         Box::pin(async move {
-            let credential = self.authorizer.credential().await;
+            let credential = credential(&*self.authorizer, call).await;
             self.fingerprints
                 .of(credential.as_ref().map_or(PresentedCredential::Nothing, PresentedCredential::Credential))
         })

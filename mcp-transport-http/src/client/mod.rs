@@ -1,6 +1,7 @@
 //! The HTTP transport for clients.
 
 mod authorizer;
+mod config;
 mod driver;
 mod fingerprint;
 #[cfg(feature = "internals")]
@@ -11,4 +12,5 @@ mod transport;
 
 pub use async_trait::async_trait;
 pub use authorizer::{Authorizer, Challenge, Credential, InvalidCredential};
+pub use config::InvalidUrlConfig;
 pub use transport::{HttpTransport, InvalidUrl};

@@ -62,7 +62,7 @@ async fn serve(mode: SessionMode) -> Served {
 }
 
 fn builder(mode: Mode, revision: Revision) -> ClientBuilder {
-    Client::builder("own", "1.0").mode(mode).revisions([revision]).on_form_elicitation(async |_| {
+    Client::builder("own", "1.0").mode(mode).revisions([revision]).on_form_elicitation(async |_, _| {
         let mut content = OrderedMap::<ElicitValue>::default();
         content.insert("sure", ElicitValue::Boolean(true));
         ElicitResult::accepted(content)

@@ -103,7 +103,7 @@ async fn the_stream_of_the_session_comes_back() {
     }))
     .await;
     let (sender, receiver) = mpsc::channel();
-    let builder = legacy_builder().on_notification(move |_, params| {
+    let builder = legacy_builder().on_notification(move |_, _, params| {
         let _ = sender.send(params.decode::<serde_json::Value>().unwrap()["n"].clone());
     });
     let client = within(builder.connect(server.transport())).await.unwrap();

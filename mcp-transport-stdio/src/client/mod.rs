@@ -1,6 +1,7 @@
 //! Client transports.
 
 mod child;
+mod config;
 mod lines;
 mod restart;
 mod stream;

@@ -72,7 +72,7 @@ async fn it_asks() {
             let name: Name = ctx.elicit("name", "Who is there?").await?.accepted()?;
             Ok::<_, HandlerError>(format!("hello {}", name.name))
         });
-        let client = builder().mode(mode).on_form_elicitation(async |form| {
+        let client = builder().mode(mode).on_form_elicitation(async |_, form| {
             assert_eq!(form.message, "Who is there?");
             let content = json!({ "name": "you" });
             serde_json::from_value::<ElicitResult>(json!({ "action": "accept", "content": content }))
@@ -93,7 +93,7 @@ async fn it_is_told_no() {
             let name = ctx.elicit::<Name>("name", "Who is there?").await?.accepted();
             Ok::<_, HandlerError>(name.map_or_else(|why| why.to_string(), |name| name.name))
         });
-        let client = builder().mode(mode).on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline));
+        let client = builder().mode(mode).on_form_elicitation(async |_, _| ElicitResult::new(ElicitAction::Decline));
         let (client, _, _) = connected(server().tool(ask), 1000, client).await;
         assert!(text(call(&client).await).contains("declined"));
         within(client.close()).await;

@@ -16,7 +16,7 @@ pub mod tasks;
 mod tool;
 
 pub use self::client_capability::ClientCapability;
-pub use self::elicitation::{ElicitValue, InvalidFormContent};
+pub use self::elicitation::{ElicitValue, FieldChoice, FieldKind, FormDraft, FormField, InvalidFormContent};
 pub use self::error::{
     ErrorCode, ErrorObject, MissingRequiredClientCapabilityData, ResourceNotFoundData, UnsupportedProtocolVersionData,
     UrlElicitationRequiredData,

@@ -72,8 +72,8 @@ async fn connect(url: &str, revision: Revision) -> Outcome<Client> {
         .mode(mode)
         .revisions([revision])
         // The user changes nothing: what there are defaults for is filled in.
-        .on_form_elicitation(async |_| ElicitResult::accepted(OrderedMap::new()))
-        .on_sampling(async |_| {
+        .on_form_elicitation(async |_, _| ElicitResult::accepted(OrderedMap::new()))
+        .on_sampling(async |_, _| {
             CreateMessageResult::new(Role::ASSISTANT, SamplingContent::from(TextContent::new("Paris")), "a-model")
         })
         .roots([Root::new("file:///work")]);

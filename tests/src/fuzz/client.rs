@@ -97,18 +97,18 @@ fn builder(start: &[u8]) -> ClientBuilder {
         .mode(mode)
         .call_options(limits)
         .log_level(LoggingLevel::Debug)
-        .on_log(|message| assert!(message.data.as_str().len() < 1 << 20))
-        .on_notification(|method, _| assert!(!method.as_str().is_empty()));
+        .on_log(|_, message| assert!(message.data.as_str().len() < 1 << 20))
+        .on_notification(|_, method, _| assert!(!method.as_str().is_empty()));
     if start.contains(&b'n') {
         return builder;
     }
     builder
-        .on_form_elicitation(async |_| {
+        .on_form_elicitation(async |_, _| {
             let content = json!({ "action": "accept", "content": { "name": "ann", "age": 7, "sure": true } });
             from_value::<ElicitResult>(content).expect("an answer to a form")
         })
-        .on_url_elicitation(async |_| ElicitResult::new(ElicitAction::Decline))
-        .on_sampling_with_tools(async |_| {
+        .on_url_elicitation(async |_, _| ElicitResult::new(ElicitAction::Decline))
+        .on_sampling_with_tools(async |_, _| {
             CreateMessageResult::new(Role::ASSISTANT, SamplingContent::text("hello"), "model")
         })
         .roots([Root::new("file:///home")])

@@ -26,10 +26,10 @@ pub(crate) async fn within<F: IntoFuture>(work: F) -> F::Output {
 /// A client that can answer what servers ask.
 pub(crate) fn builder() -> ClientBuilder {
     Client::builder("victim", "1.0")
-        .on_form_elicitation(async |_| ElicitResult::new(ElicitAction::Decline))
+        .on_form_elicitation(async |_, _| ElicitResult::new(ElicitAction::Decline))
         .roots([Root::new("file:///r")])
-        .on_log(|_| ())
-        .on_notification(|_, _| ())
+        .on_log(|_, _| ())
+        .on_notification(|_, _, _| ())
 }
 
 pub(crate) fn run(work: impl Future<Output = ()>) {

@@ -89,7 +89,7 @@ fn client(heard: &Heard) -> ClientBuilder {
     Client::builder("interop-client", "1.0")
         // None of the servers is silent, but some take their time to start on a machine that is busy.
         .probe_timeout(Duration::from_secs(60))
-        .on_form_elicitation(move |_| {
+        .on_form_elicitation(move |_, _| {
             let is_declined = declines.load(Ordering::Relaxed);
             async move {
                 if is_declined {
@@ -100,11 +100,11 @@ fn client(heard: &Heard) -> ClientBuilder {
                 ElicitResult::accepted(content)
             }
         })
-        .on_sampling(async |_| {
+        .on_sampling(async |_, _| {
             CreateMessageResult::new(Role::ASSISTANT, SamplingContent::from(TextContent::new("sampled")), "a-model")
         })
         .roots([Root::new("file:///one"), Root::new("file:///two")])
-        .on_log(move |message| {
+        .on_log(move |_, message| {
             logs.lock().unwrap_or_else(PoisonError::into_inner).push(message.data.as_str().to_owned());
         })
 }

@@ -56,7 +56,7 @@ struct Sum {
 async fn connect(revision: Revision, transport: &Polled) -> Result<Client, Error> {
     Client::builder("wasm-client", env!("CARGO_PKG_VERSION"))
         .revisions([revision])
-        .on_form_elicitation(async |_| ElicitResult::accepted([("guests", ElicitValue::from(4))]))
+        .on_form_elicitation(async |_, _| ElicitResult::accepted([("guests", ElicitValue::from(4))]))
         .connect(transport.clone())
         .await
 }

@@ -7,13 +7,13 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTHENTICATE};
 use http::{HeaderMap, Method as Verb, StatusCode};
-use mcp_client::{CallId, CredentialFingerprint, OutgoingMessage, ResponseHandle};
+use mcp_client::{CallExtensions, CallId, CredentialFingerprint, OutgoingMessage, ResponseHandle};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Request, Response, Url};
 
 use super::headers::{self, Session};
 use crate::client::authorizer::{Authorizer, Challenge, Credential};
-use crate::client::fingerprint::{Fingerprinter, PresentedCredential};
+use crate::client::fingerprint::{Fingerprinter, PresentedCredential, credential};
 use crate::client::state::State;
 use crate::client::transport::Options;
 use crate::rules::header_names::{EVENT_STREAM, JSON};
@@ -40,6 +40,15 @@ pub(crate) struct Sent {
     pub(crate) by: CredentialFingerprint,
 }
 
+/// What a request is sent for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Origin {
+    /// The call, unless it is a message without a response or the stream of a session.
+    pub(crate) call: Option<CallId>,
+    /// The values that are attached to the call.
+    pub(crate) extensions: CallExtensions,
+}
+
 /// The error of sending a request.
 pub(crate) enum SendError {
     /// The request failed.
@@ -56,6 +65,10 @@ impl SendError {
         }
     }
 }
+
+/// Why a call with credentials of its own cannot be sent in a session.
+const OTHER_USER: &str = "the call was not sent: the session with the legacy server belongs to other credentials than those \
+                          of the call; use one client for each user";
 
 /// How many times a request is sent again with another credential.
 const MAX_CREDENTIAL_RETRIES: usize = 2;
@@ -120,15 +133,20 @@ impl RequestSender {
     }
 
     /// Sends a request, and again with another credential if the authorizer returns one after 401 or 403.
-    pub(crate) async fn send(&self, mut request: Request, session: &Session) -> Result<Sent, SendError> {
+    pub(crate) async fn send(
+        &self,
+        mut request: Request,
+        session: &Session,
+        origin: &Origin,
+    ) -> Result<Sent, SendError> {
         let Some(authorizer) = &self.authorizer else {
-            let by = self.identify(None, session)?;
+            let by = self.identify_fixed(session)?;
             return Ok(Sent { response: self.execute(request).await?, by });
         };
-        let mut credential = authorizer.credential().await;
+        let mut credential = credential(&**authorizer, &origin.extensions).await;
         let mut attempts = 0;
         loop {
-            let by = self.identify(credential.as_ref(), session)?;
+            let by = self.identify(&**authorizer, credential.as_ref(), session, origin).await?;
             let again = if attempts < MAX_CREDENTIAL_RETRIES { request.try_clone() } else { None };
             if let Some(credential) = &credential {
                 request.headers_mut().insert(AUTHORIZATION, credential.value.clone());
@@ -139,7 +157,8 @@ impl RequestSender {
             let Some(again) = again.filter(|_| is_challenge) else { return Ok(Sent { response, by }) };
             let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
             let www_authenticate = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
-            let challenge = Challenge { status: status.as_u16(), www_authenticate, refused: credential };
+            let call = origin.extensions.clone();
+            let challenge = Challenge { status: status.as_u16(), www_authenticate, refused: credential, call };
             credential = authorizer.challenged(&challenge).await;
             if credential.is_none() {
                 return Ok(Sent { response, by });
@@ -149,28 +168,48 @@ impl RequestSender {
         }
     }
 
+    /// Returns the fingerprint of the credentials of all requests, and checks that the session was started with them.
+    fn identify_fixed(&self, session: &Session) -> Result<CredentialFingerprint, SendError> {
+        let presented =
+            self.headers.get(AUTHORIZATION).map_or(PresentedCredential::Nothing, PresentedCredential::Header);
+        let by = *self.fixed.get_or_init(|| self.fingerprints.of(presented));
+        if is_owner(session, by, presented) { Ok(by) } else { Err(SendError::CredentialsChanged) }
+    }
+
     /// Returns the fingerprint of a request's credentials, and checks that the session was started with them.
-    fn identify(&self, credential: Option<&Credential>, session: &Session) -> Result<CredentialFingerprint, SendError> {
-        // With an authorizer, a fixed header does not identify the user.
-        let header = self.headers.get(AUTHORIZATION).filter(|_| self.authorizer.is_none());
-        let presented = match (credential, header) {
-            (Some(credential), _) => PresentedCredential::Credential(credential),
-            (None, Some(header)) => PresentedCredential::Header(header),
-            (None, None) => PresentedCredential::Nothing,
-        };
-        let by = if self.authorizer.is_some() {
-            let by = self.fingerprints.of(presented);
-            // Reported each time, as the client may know of newer credentials than the latest request had.
-            self.responses.set_credentials(by);
-            let ended = self.state().set_credentials(by);
-            self.end_subscriptions(ended);
-            by
-        } else {
-            *self.fixed.get_or_init(|| self.fingerprints.of(presented))
-        };
-        let is_owner =
-            session.owner.is_none_or(|owner| owner == by || owner == Fingerprinter::with_salt_of(&owner).of(presented));
-        if is_owner { Ok(by) } else { Err(SendError::CredentialsChanged) }
+    async fn identify(
+        &self,
+        authorizer: &dyn Authorizer,
+        credential: Option<&Credential>,
+        session: &Session,
+        origin: &Origin,
+    ) -> Result<CredentialFingerprint, SendError> {
+        let presented = presented(credential);
+        let by = self.fingerprints.of(presented);
+        if let Some(call) = origin.call {
+            self.responses.set_call_credentials(call, by);
+        }
+        if origin.extensions.is_empty() {
+            self.set_credentials(by);
+        } else if self.state().credentials != Some(by) {
+            // These are the call's own, or those of the client have changed.
+            let credential = authorizer.credential().await;
+            let of_client = self::presented(credential.as_ref());
+            let fingerprint = self.fingerprints.of(of_client);
+            self.set_credentials(fingerprint);
+            if !is_owner(session, by, presented) && is_owner(session, fingerprint, of_client) {
+                return Err(SendError::Failed(OTHER_USER.to_owned()));
+            }
+        }
+        if is_owner(session, by, presented) { Ok(by) } else { Err(SendError::CredentialsChanged) }
+    }
+
+    /// Sets the credentials of the client. Reported each time, as the client may know of newer credentials than the latest
+    /// request had.
+    fn set_credentials(&self, by: CredentialFingerprint) {
+        self.responses.set_credentials(by);
+        let ended = self.state().set_credentials(by);
+        self.end_subscriptions(ended);
     }
 
     /// Records the credentials that a subscription was opened with.
@@ -200,6 +239,16 @@ impl RequestSender {
         }
         Ok(response)
     }
+}
+
+/// A credential of an authorizer. With an authorizer, a fixed header does not identify the user.
+fn presented(credential: Option<&Credential>) -> PresentedCredential<'_> {
+    credential.map_or(PresentedCredential::Nothing, PresentedCredential::Credential)
+}
+
+/// Whether a session was started with these credentials.
+fn is_owner(session: &Session, by: CredentialFingerprint, presented: PresentedCredential<'_>) -> bool {
+    session.owner.is_none_or(|owner| owner == by || owner == Fingerprinter::with_salt_of(&owner).of(presented))
 }
 
 /// Whether two `http` or `https` URLs have the same origin.
@@ -346,7 +395,9 @@ pub(crate) mod tests {
         let (credential, session) = (Somebody.credential().now_or_never().flatten(), Session::default());
         let other = sender.fingerprints.of(PresentedCredential::Nothing);
         for _ in 0..2 {
-            let Ok(own) = sender.identify(credential.as_ref(), &session) else { panic!("it is the owner") };
+            let origin = Origin::default();
+            let identified = sender.identify(&Somebody, credential.as_ref(), &session, &origin).now_or_never();
+            let Some(Ok(own)) = identified else { panic!("it is the owner") };
             assert_eq!(sender.state().credentials, Some(own));
             sender.state().set_credentials(other);
         }

@@ -97,8 +97,9 @@ impl std::error::Error for InvalidFormContent {}
 
 /// The reason why a field is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Fault {
+pub(super) enum Fault {
     Missing,
+    Unknown,
     Type(&'static str),
     TooSmall(Number),
     TooLarge(Number),
@@ -107,11 +108,13 @@ enum Fault {
     TooFewChoices(i64),
     TooManyChoices(i64),
     NotAChoice,
+    /// The labels of the choices.
+    NotOneOf(String),
     Undecodable(String),
 }
 
 impl Fault {
-    fn of(self, name: &str) -> InvalidFormContent {
+    pub(super) fn of(self, name: &str) -> InvalidFormContent {
         InvalidFormContent { member: Some(name.to_owned()), fault: self }
     }
 }
@@ -121,6 +124,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => f.write_str("is missing"),
+            Self::Unknown => f.write_str("is not a field of the form"),
             Self::Type(wanted) => write!(f, "must be {wanted}"),
             Self::TooSmall(least) => write!(f, "must be at least {least}"),
             Self::TooLarge(most) => write!(f, "must be at most {most}"),
@@ -129,13 +133,14 @@ impl fmt::Display for Fault {
             Self::TooFewChoices(least) => write!(f, "must have {least} or more choices"),
             Self::TooManyChoices(most) => write!(f, "must have {most} or fewer choices"),
             Self::NotAChoice => f.write_str("is not one of the choices"),
+            Self::NotOneOf(labels) => write!(f, "must be one of: {labels}"),
             Self::Undecodable(fault) => write!(f, "cannot be decoded: {fault}"),
         }
     }
 }
 
 /// Checks a value against the schema of its field.
-fn check(schema: &PrimitiveSchema, found: &ElicitValue) -> Result<(), Fault> {
+pub(super) fn check(schema: &PrimitiveSchema, found: &ElicitValue) -> Result<(), Fault> {
     use PrimitiveSchema as P;
     match schema {
         P::String(schema) => {

@@ -1,6 +1,8 @@
 //! Deserializes the untagged unions of elicitation: the mode of a request, the schema of a field, a submitted value.
 
+mod field;
 mod form_content;
+mod form_draft;
 
 use std::fmt;
 
@@ -20,7 +22,9 @@ use crate::{
     UntitledSingleSelectEnumSchema,
 };
 
+pub use self::field::{FieldChoice, FieldKind};
 pub use self::form_content::InvalidFormContent;
+pub use self::form_draft::{FormDraft, FormField};
 
 impl ElicitRequestUrlParams {
     /// Creates a request for the user to open `url`.
