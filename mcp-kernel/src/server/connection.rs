@@ -183,6 +183,22 @@ impl Connection {
         self.lifecycle.agreed().map(|agreed| agreed.revision)
     }
 
+    /// Returns whether there is a channel for messages that belong to no request. That does not mean that requests may be
+    /// sent on it: the client has to complete the handshake first, and modern clients never get any.
+    // S1.25
+    #[must_use]
+    pub fn has_standalone_channel(&self) -> bool {
+        self.has_back_channel && !self.closed
+    }
+
+    /// Returns whether there is no handshake to wait for: the client has sent `notifications/initialized`, or the
+    /// connection is for one request.
+    // S1.13, S1.14
+    #[must_use]
+    pub fn is_initialized(&self) -> bool {
+        !matches!(self.lifecycle, Lifecycle::Fresh | Lifecycle::Negotiated(_))
+    }
+
     /// Returns whether a request, or any request of a batch, is running, queued, or an open listen stream.
     #[must_use]
     pub fn is_open(&self, request: RequestKey) -> bool {
