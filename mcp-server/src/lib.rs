@@ -277,13 +277,13 @@ mod uri_template;
 
 pub use asking::error::AskError;
 pub use asking::form;
-pub use asking::options::AskOptions;
+pub use asking::request::ServerRequest;
 pub use asking::server_requests::{ElicitContent, Elicited, NotAccepted};
 pub use build::builder::ServerBuilder;
 pub use build::error::BuildError;
 pub use build::registry::Registry;
 pub use build::settings::ListKind;
-pub use connection::handle::ConnectionHandle;
+pub use connection::handle::{ConnectionClosed, ConnectionHandle};
 pub use connection::port::{ConnectionPort, InboxFull};
 pub use connection::shared::RouteWaker;
 pub use connection::{Caller, Connection};

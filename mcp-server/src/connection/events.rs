@@ -106,7 +106,8 @@ impl Connection {
                 Event::Notification { method, params } => self.handle_notification(method, params),
                 // S1.13: the application learns that the handshake is complete.
                 Event::Initialized => {
-                    self.handle_notification(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default())
+                    self.shared.handshake_waiters.wake_all();
+                    self.handle_notification(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default());
                 }
                 Event::Closed => {
                     self.queued.clear();
@@ -116,6 +117,7 @@ impl Connection {
                     drop(state);
                     // Dropped without the lock, as that wakes the receivers.
                     drop(left);
+                    self.shared.handshake_waiters.wake_all();
                 }
                 _ => {}
             }
@@ -221,7 +223,7 @@ impl Connection {
         let mut state = self.shared.lock();
         while let Some(request) = state.server_requests.pop_front() {
             let QueuedServerRequest { number, related, method, params, options, reply } = request;
-            let AskOptions { time, watcher } = options;
+            let AskOptions { time, watcher, .. } = options;
             match state.kernel.call(now, related, method, &params, time) {
                 Ok(call) => state.open.push(PendingServerRequest { number, call, watcher, reply }),
                 Err(error) => refused.push((reply, error, watcher)),

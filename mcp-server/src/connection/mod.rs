@@ -10,6 +10,7 @@ pub(crate) mod request_origin;
 pub(crate) mod running;
 pub(crate) mod shared;
 pub(crate) mod teardown;
+pub(crate) mod waiters;
 
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
@@ -113,6 +114,7 @@ impl Connection {
     /// Replaces the state of the session by that of another process.
     pub fn refresh(&mut self, state: SessionState) {
         self.input(|kernel| kernel.refresh(state));
+        self.shared.handshake_waiters.wake_all();
     }
 
     /// Creates a connection for one modern request.
@@ -331,6 +333,14 @@ impl Connection {
     pub fn route_waker(self, wake: RouteWaker) -> Self {
         // It was not set before, as this takes the new connection by value.
         let _ = self.shared.route_waker.set(wake);
+        self
+    }
+
+    /// Sets the session id that [`ConnectionHandle::session_id`] returns.
+    #[must_use]
+    pub fn session_id(self, id: Arc<dyn std::fmt::Display + Send + Sync>) -> Self {
+        // It was not set before, as this takes the new connection by value.
+        let _ = self.shared.session_id.set(id);
         self
     }
 

@@ -129,9 +129,15 @@ impl ConnectionPort {
         self.shared.lock().kernel.session_state()
     }
 
-    /// Replaces the state of the session by that of another process.
+    /// Replaces the state of the session by that of another process. Call [`wake_refreshed`](Self::wake_refreshed)
+    /// afterwards.
     pub fn refresh(&self, state: SessionState) {
         self.shared.lock().kernel.refresh(state);
+    }
+
+    /// Wakes tasks that wait for what [`refresh`](Self::refresh) may have changed. The caller must hold no lock.
+    pub fn wake_refreshed(&self) {
+        self.shared.handshake_waiters.wake_all();
     }
 
     /// Returns whether the response to a request, or to any of a batch, is still due.

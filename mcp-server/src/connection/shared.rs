@@ -16,6 +16,7 @@ use crate::asking::options::{AskOptions, ProgressHandler};
 use crate::connection::oneshot::{self, Receiver, Sender};
 use crate::connection::request_origin::RequestOrigins;
 use crate::connection::running::DriverWaker;
+use crate::connection::waiters::Waiters;
 use crate::extensions::Extensions;
 use crate::serve::endpoint::BoxFuture;
 
@@ -35,6 +36,10 @@ pub(crate) struct Shared {
     pub(crate) has_joined: AtomicBool,
     server_request_count: AtomicU64,
     token: OnceLock<String>,
+    /// The session id of the transport. It is formatted on request, as few handlers need it.
+    pub(crate) session_id: OnceLock<Arc<dyn std::fmt::Display + Send + Sync>>,
+    /// Tasks that wait for the end of the handshake.
+    pub(crate) handshake_waiters: Waiters,
 }
 
 pub(crate) struct State {
@@ -103,6 +108,8 @@ impl Shared {
             has_joined: AtomicBool::new(false),
             server_request_count: AtomicU64::new(0),
             token: OnceLock::new(),
+            session_id: OnceLock::new(),
+            handshake_waiters: Waiters::default(),
         }
     }
 

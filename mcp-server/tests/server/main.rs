@@ -3,6 +3,7 @@
 mod asking;
 mod building;
 mod changes;
+mod connections;
 mod driving;
 mod failures;
 #[cfg(feature = "tower")]

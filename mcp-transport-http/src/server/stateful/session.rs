@@ -109,7 +109,8 @@ impl Session {
             is_ended: false,
             orphan_reader: None,
         };
-        let readers = Arc::default();
+        let readers = Arc::new(Readers::of(id));
+        let connection = connection.session_id(Arc::clone(&readers) as _);
         Self {
             id,
             revision,
