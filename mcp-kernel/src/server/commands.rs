@@ -256,6 +256,7 @@ impl Connection {
             }
         }
         self.batches.clear();
+        self.handshake = None;
         for call in self.calls.all() {
             self.finish_call(call, Err(CallError::Disconnected));
         }

@@ -39,6 +39,9 @@ pub struct ServerConfig {
     /// [`respond_builtin`](super::Connection::respond_builtin). The kernel always responds to the handshake and to
     /// `ping` itself, because they must not wait for other requests. Defaults to `false`.
     pub intercept_builtin: bool,
+    /// Whether the application decides about the handshake of legacy clients, which it gets as
+    /// [`Event::Handshake`](super::Event::Handshake). Until then no input is wanted. Defaults to `false`.
+    pub intercept_initialize: bool,
     /// The limits of a connection.
     pub limits: Limits,
 }
@@ -73,6 +76,7 @@ impl ServerConfig {
             cache_scope: CacheScope::PRIVATE,
             extensions: BTreeMap::new(),
             intercept_builtin: false,
+            intercept_initialize: false,
             limits: Limits::default(),
         }
     }
