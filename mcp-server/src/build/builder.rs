@@ -12,6 +12,7 @@ use mcp_types::{
 };
 
 use crate::build::error::BuildError;
+use crate::build::hooks::Hooks;
 use crate::build::registry::Registry;
 use crate::build::settings::{ListKind, Settings, milliseconds};
 use crate::connection::broadcast::Broadcast;
@@ -52,6 +53,7 @@ pub struct ServerBuilder {
     endpoint: Endpoint,
     state: Extensions,
     on_notification: Option<NotificationHandler>,
+    pub(super) hooks: Hooks,
     fault: Option<BuildError>,
 }
 
@@ -78,6 +80,7 @@ impl ServerBuilder {
             endpoint: Endpoint::default(),
             state: Extensions::new(),
             on_notification: None,
+            hooks: Hooks::default(),
             fault: None,
         }
     }
@@ -358,6 +361,7 @@ impl ServerBuilder {
             config.limits = given.limits;
             // Layers also see the requests to which the kernel responds by itself.
             config.intercept_builtin = self.endpoint.layered.is_some();
+            config.intercept_initialize = self.hooks.intercept_initialize();
             config
         };
         #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only the sealing of states depends on limits"))]
@@ -370,6 +374,7 @@ impl ServerBuilder {
             endpoint: self.endpoint,
             state: self.state,
             on_notification: self.on_notification,
+            hooks: self.hooks,
             registry: RwLock::new(Arc::new(self.registry)),
             updating: Mutex::new(()),
             broadcast: Broadcast::default(),

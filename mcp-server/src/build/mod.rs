@@ -2,5 +2,6 @@
 
 pub(crate) mod builder;
 pub(crate) mod error;
+pub(crate) mod hooks;
 pub(crate) mod registry;
 pub(crate) mod settings;

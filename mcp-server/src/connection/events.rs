@@ -91,6 +91,15 @@ impl Connection {
                     };
                     self.admit(scope, params, responder, extensions);
                 }
+                Event::Handshake(request) => {
+                    let key = request.key;
+                    has_begun |= fed.is_some_and(|(fed, _)| fed == key);
+                    let extensions = match fed {
+                        Some((fed, extensions)) if fed == key => extensions.clone(),
+                        Some(_) | None => self.shared.lock().origins.take(key),
+                    };
+                    self.begin_handshake(*request, extensions);
+                }
                 Event::Cancelled { request, .. } => self.cancel(request),
                 Event::CallFinished { call, outcome } => {
                     let mut state = self.shared.lock();
@@ -112,6 +121,7 @@ impl Connection {
                 Event::Closed => {
                     self.queued.clear();
                     self.running.cancel_all();
+                    (self.handshake, self.session) = (None, None);
                     let mut state = self.shared.lock();
                     let left = (std::mem::take(&mut state.server_requests), std::mem::take(&mut state.open));
                     drop(state);

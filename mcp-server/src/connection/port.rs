@@ -29,10 +29,10 @@ impl ConnectionPort {
         Self { server, shared }
     }
 
-    /// Returns the server.
+    /// Returns the server, which [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) may have chosen.
     #[must_use]
     pub fn server(&self) -> &Server {
-        &self.server
+        self.shared.chosen_server.get().unwrap_or(&self.server)
     }
 
     /// Handles a message that the transport has parsed; returns the key of its response, if there will be one.
@@ -48,7 +48,7 @@ impl ConnectionPort {
         incoming: Incoming<'_>,
         caller: &Caller,
     ) -> Result<Option<RequestKey>, InboxFull> {
-        let (limits, bytes) = (&self.server.config().limits, size(&incoming));
+        let (limits, bytes) = (&self.server().config().limits, size(&incoming));
         let mut state = self.shared.lock();
         let State { kernel, inbox, origins, .. } = &mut *state;
         let (messages, bytes) = (inbox.messages + 1, inbox.bytes.saturating_add(bytes));

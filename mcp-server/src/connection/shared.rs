@@ -19,6 +19,7 @@ use crate::connection::running::DriverWaker;
 use crate::connection::waiters::Waiters;
 use crate::extensions::Extensions;
 use crate::serve::endpoint::BoxFuture;
+use crate::server::Server;
 
 /// The kernel of a connection, and the commands of its handlers.
 ///
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     token: OnceLock<String>,
     /// The session id of the transport. It is formatted on request, as few handlers need it.
     pub(crate) session_id: OnceLock<Arc<dyn std::fmt::Display + Send + Sync>>,
+    /// The server that was chosen for the connection during its handshake.
+    pub(crate) chosen_server: OnceLock<Server>,
     /// Tasks that wait for the end of the handshake.
     pub(crate) handshake_waiters: Waiters,
 }
@@ -109,6 +112,7 @@ impl Shared {
             server_request_count: AtomicU64::new(0),
             token: OnceLock::new(),
             session_id: OnceLock::new(),
+            chosen_server: OnceLock::new(),
             handshake_waiters: Waiters::default(),
         }
     }

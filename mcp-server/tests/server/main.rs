@@ -6,6 +6,7 @@ mod changes;
 mod connections;
 mod driving;
 mod failures;
+mod handshakes;
 #[cfg(feature = "tower")]
 mod layers;
 mod lists;
