@@ -7,13 +7,13 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response, StatusCode};
 use mcp_kernel::server::Route;
-use mcp_server::{BoxFuture, Connection, Server};
+use mcp_server::{BoxFuture, Connection, Principal, Server};
 use mcp_session::{
     EndReason, EndedSession, EventIdKey, MemoryEventStore, NoRandomness, SessionError, SessionId, SessionLease,
     SessionManager, SessionMetrics,
 };
 use mcp_types::jsonrpc::{Incoming, Message};
-use mcp_types::{Era, ErrorCode, ErrorObject, Method};
+use mcp_types::{Era, ErrorCode, ErrorObject, Method, RequestId, Revision};
 
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, JoinSet};
@@ -53,6 +53,21 @@ const RECORD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How many sessions are checked at the same time.
 const CONCURRENT_RECORD_CHECKS: usize = 32;
+
+/// The request that begins a session.
+struct NewSession {
+    id: Option<RequestId>,
+    principal: Option<Principal>,
+    permit: Permit,
+    work_guard: WorkGuard,
+}
+
+/// A session that has begun, or a handshake that was refused.
+enum Begun {
+    Response(Response<ResponseBody>),
+    /// The record of the session has to be saved before the response.
+    Saving(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
+}
 
 /// The session of a request, or the refusal if there is none.
 pub(crate) type SessionLookup = Result<SessionLease<Session>, Refusal>;
@@ -271,14 +286,36 @@ impl Sessions {
         incoming: Incoming<'_>,
         (work_guard, permit): (WorkGuard, Permit),
     ) -> Result<Started, Refusal> {
-        let principal = head.principal.clone();
-        let request = request_id(&incoming).filter(|_| self.record_sync.is_some()).cloned();
+        let may_wait = self.record_sync.is_some() || server.config().intercept_initialize;
+        let id = request_id(&incoming).filter(|_| may_wait).cloned();
         let mut connection = Connection::long_lived(server);
-        connection.feed_parsed(now(), incoming, &head.caller(), None);
+        let key = connection.feed_parsed(now(), incoming, &head.caller(), None);
+        let new = NewSession { id, principal: head.principal, permit, work_guard };
+        if key.is_none_or(|key| !connection.is_open(key)) {
+            return Ok(match self.begin(connection, new)? {
+                Begun::Response(response) => Started::Response(response),
+                Begun::Saving(saving) => Started::Saving(saving),
+            });
+        }
+        // The application decides about the handshake. If the client disconnects, the decision is dropped.
+        let sessions = Arc::clone(self);
+        Ok(Started::Saving(Box::pin(async move {
+            std::future::poll_fn(|cx| connection.poll(cx, now())).await;
+            let (id, revision) = (new.id.clone(), connection.negotiated().unwrap_or(Revision::LATEST_LEGACY));
+            match sessions.begin(connection, new).map_err(|refusal| refusal.of(id, revision))? {
+                Begun::Response(response) => Ok(response),
+                Begun::Saving(saving) => saving.await,
+            }
+        })))
+    }
+
+    /// Creates the session of a client whose `initialize` was accepted, and responds.
+    fn begin(self: &Arc<Self>, mut connection: Connection, new: NewSession) -> Result<Begun, Refusal> {
+        let NewSession { id: request, principal, permit, work_guard } = new;
         let answer = std::iter::from_fn(|| connection.poll_transmit()).find(|it| matches!(it.route, Route::Reply(_)));
-        let Some(answer) = answer else { return Ok(Started::Response(accepted())) };
+        let Some(answer) = answer else { return Ok(Begun::Response(accepted())) };
         let Some(revision) = connection.handle().negotiated() else {
-            return Ok(Started::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
+            return Ok(Begun::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
         };
         let record_state =
             self.record_sync.as_ref().and_then(|_| record_sync::new_state(&connection, principal.clone()));
@@ -289,10 +326,10 @@ impl Sessions {
         drop(tear_down(created.evicted));
         let (session, response) = (created.lease, json(StatusCode::OK, answer.message, Some(permit)));
         let Some(record_sync) = self.record_sync.clone() else {
-            return Ok(Started::Response(with_session_id(response, session.id)));
+            return Ok(Begun::Response(with_session_id(response, session.id)));
         };
         let manager = self.manager.clone();
-        Ok(Started::Saving(Box::pin(async move {
+        Ok(Begun::Saving(Box::pin(async move {
             let _work_guard = work_guard;
             if let Err(refusal) = record_sync.save_new(&session).await {
                 // A session that cannot be saved is not kept in memory either.
