@@ -80,7 +80,7 @@ pub use mcp_session::{SessionMetrics, SessionOptions};
 #[cfg(feature = "server")]
 pub use server::{
     Drained, HttpOptions, HttpService, LegacySseError, LegacySseFuture, LegacySseService, Refusal, ResponseBody,
-    ResponseFuture, ResponseStream, SessionMode, StartError, ValidUntil,
+    ResponseFuture, ResponseStream, SessionMigration, SessionMode, StartError, ValidUntil,
 };
 #[cfg(feature = "serve")]
 pub use server::{HttpServer, serve, shutdown_signal};

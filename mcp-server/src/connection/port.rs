@@ -8,6 +8,7 @@ use mcp_types::RawObject;
 use mcp_types::jsonrpc::{Incoming, Message, Payload};
 
 use crate::connection::Caller;
+use crate::connection::handle::ConnectionHandle;
 use crate::connection::shared::{Inbox, Shared, State};
 use crate::server::Server;
 
@@ -33,6 +34,12 @@ impl ConnectionPort {
     #[must_use]
     pub fn server(&self) -> &Server {
         self.shared.chosen_server.get().unwrap_or(&self.server)
+    }
+
+    /// Returns the handle that handlers get.
+    #[must_use]
+    pub fn handle(&self) -> ConnectionHandle {
+        ConnectionHandle(Arc::clone(&self.shared))
     }
 
     /// Handles a message that the transport has parsed; returns the key of its response, if there will be one.

@@ -98,10 +98,8 @@ fn panicked() {
 impl Connection {
     /// Calls [`ServerBuilder::on_session`](crate::ServerBuilder::on_session) for a session that was
     /// [resumed](Self::resume), with the caller of the request that resumes it.
-    #[must_use]
-    pub fn resume_session(mut self, caller: Caller) -> Self {
+    pub fn resume_session(&mut self, caller: Caller) {
         self.start_session(caller, true);
-        self
     }
 
     /// Takes the future of [`ServerBuilder::on_session`](crate::ServerBuilder::on_session), if there is one.

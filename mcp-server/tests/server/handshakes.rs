@@ -329,8 +329,8 @@ fn mis_4_a_transport_runs_the_code_elsewhere() {
     assert_eq!(notes.take(), ["dropped"]);
     let initialize = client.connection.port().initialize_params().expect("a handshake");
     let state = client.connection.session_state().expect("a session");
-    let resumed = Connection::resume(&server, initialize, state).expect("it is valid");
-    let mut resumed = resumed.resume_session(Caller::default());
+    let mut resumed = Connection::resume(&server, initialize, state).expect("it is valid");
+    resumed.resume_session(Caller::default());
     let code = resumed.take_session_future().expect("it has begun");
     assert!(code.now_or_never().is_none());
     assert_eq!(notes.take(), ["Some(\"2025-11-25\") None None", "dropped"]);
