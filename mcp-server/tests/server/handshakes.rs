@@ -128,10 +128,7 @@ fn gw_5_the_server_is_chosen_by_capabilities() {
 // covers: GW-5
 #[test]
 fn gw_5_a_handshake_without_a_session_is_refused() {
-    let server = server(|server| {
-        let server = server.on_initialize(async |_| Err(ErrorObject::invalid_request("closed")));
-        server.on_session(|_| ready(fails()))
-    });
+    let server = server(|server| server.on_initialize(async |_| Err(ErrorObject::invalid_request("closed"))));
     let connection = Connection::legacy_request(&server, LEGACY[2]);
     let mut client = ScriptedClient::on_connection(connection, LEGACY[2], json!({}));
     assert_eq!(client.initialize()["error"]["message"], "closed");
@@ -303,10 +300,13 @@ fn mis_4_a_session_outlives_its_code() {
 #[test]
 fn mis_4_the_chosen_server_runs_the_session() {
     let notes = Notes::default();
-    let chosen = living(&notes, |server| server);
+    let (chosen, first) = (living(&notes, |server| server), notes.clone());
     let server = server(|server| {
         let server = server.on_initialize(move |_| ready(Ok(chosen.clone())));
-        server.on_session(|_| ready(fails()))
+        server.on_session(move |_| {
+            first.add("the other server");
+            ready(())
+        })
     });
     let mut client = fresh(&server, LEGACY[3]);
     client.caller.extensions.insert_shared(Arc::new(9_u8));

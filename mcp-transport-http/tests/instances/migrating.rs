@@ -247,7 +247,8 @@ async fn mis_5_the_code_of_a_session_begins_again() {
             let (notes, ended) = (notes.clone(), notes.on_drop("ended"));
             async move {
                 let _ended = ended;
-                let basket = session.connection().get::<Basket>().map_or("nothing".to_owned(), |it| it.0.clone());
+                let basket =
+                    session.connection().get::<Basket>().map_or_else(|| "nothing".to_owned(), |it| it.0.clone());
                 session.connection().initialized().await.expect("a handshake");
                 let verb = session.extension::<Parts>().expect("HTTP").method.clone();
                 notes.add(format!("{verb} {} {basket}", session.is_resumed()));

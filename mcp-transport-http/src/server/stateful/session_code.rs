@@ -43,7 +43,7 @@ impl SessionCode {
         let mut state = self.lock();
         match std::mem::replace(&mut *state, State::Stopped) {
             State::Waiting(code) => *state = State::Running(runtime.spawn(run(session.downgrade(), code))),
-            other => *state = other,
+            other @ (State::Running(_) | State::Stopped) => *state = other,
         }
     }
 
