@@ -157,7 +157,10 @@ impl Connection {
         let Some(pending) = self.handshake.take() else { return };
         match decision {
             Ok(server) => self.accept_handshake(Some(server), pending.caller),
-            Err(error) => self.input(|kernel| kernel.refuse_handshake(&error)),
+            Err(error) => {
+                tracing::debug!(target: "mcp", %error, "handshake refused");
+                self.input(|kernel| kernel.refuse_handshake(&error));
+            }
         }
     }
 
