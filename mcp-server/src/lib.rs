@@ -26,6 +26,7 @@
 //! | return results and errors | [`IntoToolResult`], [`Json`], [`IntoPromptResult`], [`IntoContents`], [`HandlerError`] |
 //! | use the request and its connection | [`RequestContext`], [`ConnectionHandle`] |
 //! | send requests to the client | [`RequestContext::elicit`], [`sample`](RequestContext::sample), [`list_roots`](RequestContext::list_roots), [`once`](RequestContext::once); [`form`] |
+//! | decide about legacy clients, and run code as long as their sessions | [`ServerBuilder::on_initialize`], [`Handshake`]; [`ServerBuilder::on_session`], [`SessionContext`] |
 //! | change a running server | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`] |
 //! | add middleware | [`ServerBuilder::layer`], [`Endpoint`], [`Request`], [`Response`] |
 //! | write a transport | [`Connection`], [`Caller`] |

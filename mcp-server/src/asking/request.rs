@@ -15,8 +15,7 @@ use crate::asking::options::AskOptions;
 /// [`ConnectionHandle`](crate::ConnectionHandle) for those that do not. Options are set before the future is awaited.
 ///
 /// The options concern legacy clients. A modern client gets no request: it retries its own request with the input
-/// response, for which it has as long as
-/// [`ServerBuilder::state_lifetime`](crate::ServerBuilder::state_lifetime) allows, and without progress or metadata.
+/// response, for which it has as long as `ServerBuilder::state_lifetime` allows, and without progress or metadata.
 ///
 /// # Examples
 ///

@@ -34,7 +34,7 @@ impl ServerBuilder {
     /// decides, the connection reads no further messages.
     ///
     /// Modern clients have no handshake. Use what can look at each request instead: `HttpOptions::select_server` to choose a
-    /// server, [`layer`](Self::layer) to refuse requests, and [`RequestContext::supports`](crate::RequestContext::supports)
+    /// server, a `layer` to refuse requests, and [`RequestContext::supports`](crate::RequestContext::supports)
     /// and [`RequestContext::require`](crate::RequestContext::require) in handlers.
     ///
     /// # Examples
