@@ -42,6 +42,7 @@ const SETTINGS: [Settings; 18] = [
             "resumable",
             "retry_after",
             "select_server",
+            "session_migration",
             "session_options",
             "session_store",
             "sessions",
