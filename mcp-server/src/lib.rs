@@ -35,6 +35,7 @@
 //! | forward those of another server | [`Tool::from_raw`], [`Prompt::from_raw`], [`Resource::from_raw`], [`Template::from_raw`] |
 //! | change a running server | [`Server::update`], [`Registry`], [`Server::publish`], [`Change`], [`Audience`], [`ServerBuilder::on_subscription`] |
 //! | write a transport | [`Connection`], [`Caller`], [`ParamClaims`] |
+//! | decide about legacy clients, and run code as long as their sessions | [`ServerBuilder::on_initialize`], [`Handshake`]; [`ServerBuilder::on_session`], [`SessionContext`] |
 //! | use the protocol's types | [`types`], a re-export of `mcp-types` |
 //!
 //! # Tools
@@ -351,15 +352,17 @@ mod visibility;
 
 pub use asking::error::{AskError, DeveloperHint, InvalidInput, MissingCapability};
 pub use asking::form;
-pub use asking::options::AskOptions;
+pub use asking::request::ServerRequest;
 pub use asking::server_requests::{ElicitContent, Elicited, NotAccepted};
 pub use build::builder::ServerBuilder;
 pub use build::error::BuildError;
 pub use build::registry::Registry;
 pub use build::settings::ListKind;
-pub use connection::handle::{ConnectionHandle, WeakConnectionHandle};
+pub use connection::handle::{ConnectionClosed, ConnectionHandle, WeakConnectionHandle};
+pub use connection::handshake::Handshake;
 pub use connection::port::{ConnectionPort, InboxFull};
 pub use connection::scratch::{NoLastingConnection, Scratch};
+pub use connection::session::SessionContext;
 pub use connection::shared::RouteWaker;
 pub use connection::{Caller, Connection};
 pub use extensions::Extensions;

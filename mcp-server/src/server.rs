@@ -8,6 +8,7 @@ use mcp_types::{HeaderParam, Implementation};
 
 use crate::build::builder::ServerBuilder;
 use crate::build::error::BuildError;
+use crate::build::hooks::Hooks;
 use crate::build::registry::Registry;
 use crate::build::settings::Settings;
 use crate::connection::broadcast::{Broadcast, Notice};
@@ -48,6 +49,7 @@ pub(crate) struct Inner {
     pub(crate) on_notification: Option<crate::handlers::notification::NotificationHandler>,
     pub(crate) fallback: Option<crate::handlers::extension_method::ExtensionMethod>,
     pub(crate) on_subscription: Option<SubscriptionHandler>,
+    pub(crate) hooks: Hooks,
     pub(crate) registry: RwLock<Arc<Registry>>,
     /// Serialises updates, so that none is lost.
     pub(crate) updating: Mutex<()>,
@@ -219,6 +221,15 @@ impl Server {
 
     pub(crate) fn on_subscription(&self) -> Option<&SubscriptionHandler> {
         self.0.on_subscription.as_ref()
+    }
+
+    pub(crate) fn hooks(&self) -> &Hooks {
+        &self.0.hooks
+    }
+
+    /// Whether both are clones of one server.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     pub(crate) fn on_notification(&self) -> Option<&crate::handlers::notification::NotificationHandler> {

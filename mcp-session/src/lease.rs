@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::manager::{EndedSession, Shared, log};
 use crate::table::SessionSlot;
@@ -29,6 +29,12 @@ impl<T> SessionLease<T> {
     #[must_use]
     pub fn is_ended(&self) -> bool {
         !self.shared.table().has(self.slot)
+    }
+
+    /// Returns a pointer to the state of the session, which does not keep the session active or in memory.
+    #[must_use]
+    pub fn downgrade(&self) -> Weak<T> {
+        Arc::downgrade(&self.value)
     }
 
     /// Ends the session; returns `None` if it has ended already. Remaining leases keep its state, but it cannot be

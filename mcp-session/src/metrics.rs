@@ -14,6 +14,8 @@ pub enum EndReason {
     NeverUsed,
     /// The server shut down.
     Shutdown,
+    /// The application refused to resume it in this process.
+    NotResumed,
 }
 
 /// The error of creating or entering a session.
@@ -57,7 +59,7 @@ pub struct SessionMetrics {
     pub replayed: u64,
     /// The number of messages that were dropped because there was no stream for them; counted by the transport.
     pub dropped_messages: u64,
-    pub(crate) ended: [u64; 5],
+    pub(crate) ended: [u64; 6],
     pub(crate) refused: [u64; 5],
 }
 

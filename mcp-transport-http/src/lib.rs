@@ -87,7 +87,7 @@ pub use mcp_session::{SessionMetrics, SessionOptions};
 #[cfg(feature = "server")]
 pub use server::{
     Drained, HttpOptions, HttpService, LegacySseError, LegacySseService, Refusal, ResponseBody, ResponseFuture,
-    ResponseStream, SessionMode, StartError, ValidUntil,
+    ResponseStream, SessionMigration, SessionMode, StartError, ValidUntil,
 };
 #[cfg(feature = "serve")]
 pub use server::{HttpServer, serve, shutdown_signal};

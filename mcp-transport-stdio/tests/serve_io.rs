@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_server::types::{Method, RawObject};
-use mcp_server::{AskOptions, ConnectionHandle, Limits, NoArguments, RequestContext, Server, ServerBuilder, tool};
+use mcp_server::{ConnectionHandle, Limits, NoArguments, RequestContext, Server, ServerBuilder, tool};
 use mcp_testkit::envelope;
 use mcp_transport_stdio::{ServeOptions, serve_io};
 use serde_json::json;
@@ -43,8 +43,8 @@ async fn one_deadline_after_the_other() {
         for limit in limits {
             let (connection, sender) = (ctx.connection().clone(), sender.clone());
             tokio::spawn(async move {
-                let options = AskOptions::default().total_timeout(Some(limit));
-                let asked = connection.request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty(), options).await;
+                let asked =
+                    connection.request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty()).timeout(limit).await;
                 assert!(asked.is_err(), "nobody answers");
                 let _ = sender.send(limit);
             });
@@ -173,9 +173,8 @@ async fn int_3_a_request_that_is_too_long_is_refused_by_its_id() {
 #[tokio::test(start_paused = true)]
 async fn int_3_a_response_that_is_too_long_ends_what_waits_for_it() {
     let ask = tool("ask", async |ctx: RequestContext, _: NoArguments| {
-        let options = AskOptions::default().idle_timeout(None).total_timeout(None);
-        let asked = ctx.connection().request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty(), options).await;
-        asked.map_or_else(|error| error.to_string(), |_| "answered".to_owned())
+        let asked = ctx.connection().request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty());
+        asked.idle_timeout(None).timeout(None).await.map_or_else(|error| error.to_string(), |_| "answered".to_owned())
     });
     let server = builder().tool(ask).build().expect("a server");
     for answer in [

@@ -43,6 +43,7 @@ const SETTINGS: [Settings; 20] = [
             "resumable",
             "retry_after",
             "select_server",
+            "session_migration",
             "session_options",
             "session_store",
             "sessions",

@@ -43,7 +43,7 @@ impl Connection {
             check_claims(claims, |claims| claims.check_request(&request))?;
             (revision, LazyClient::Decoded(client), meta.log_level)
         } else if request.method == Method::INITIALIZE {
-            return self.initialize(key, &request);
+            return self.initialize(key, &request, principal);
         } else {
             let Agreed { revision, client } = self.lifecycle.admit(&request.method, &self.config)?;
             // Without a session no level is stored, and logging is not declared.
@@ -84,7 +84,8 @@ impl Connection {
         if request.id.as_str().is_some_and(|id| id.len() > limits.max_id_bytes) {
             return Err(PeerMisbehaved::IdTooLong { limit: limits.max_id_bytes }.into());
         }
-        if self.in_flight.has_id(&request.id) {
+        let is_pending = self.handshake.as_ref().is_some_and(|handshake| handshake.id == request.id);
+        if is_pending || self.in_flight.has_id(&request.id) {
             return Err(PeerMisbehaved::DuplicateId(request.id.clone()).into());
         }
         Ok(())

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use mcp_types::{ClientCapabilities, Implementation, InitializeRequestParams, RawObject};
+use mcp_types::{ClientCapabilities, ClientCapability, Implementation, InitializeRequestParams, RawObject};
+
+use super::connection::Connection;
+use super::lifecycle::Lifecycle;
 
 /// The capabilities and the name that a client declares.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +67,40 @@ impl std::ops::Deref for LazyClient {
         match self {
             Self::Decoded(client) => client,
             Self::Handshake(handshake, read) => read.get_or_init(|| handshake.read()),
+        }
+    }
+}
+
+impl Connection {
+    /// Returns the name and version that the client claims: those of the handshake or, on a connection for one modern
+    /// request, those of the request, as long as that is in flight.
+    // S1.12
+    #[must_use]
+    pub fn client_info(&self) -> Option<Implementation> {
+        self.with_client(|client| client.info.clone())?
+    }
+
+    /// Returns the capabilities that the client declared: those of the handshake or, on a connection for one modern
+    /// request, those of the request, as long as that is in flight. Returns `None` if they are not known.
+    // S1.19
+    #[must_use]
+    pub fn client_capabilities(&self) -> Option<ClientCapabilities> {
+        self.with_client(|client| ClientCapabilities::clone(&client.capabilities))
+    }
+
+    /// Returns whether the client declared a capability. Returns `false` if its capabilities are not known.
+    // S1.36
+    #[must_use]
+    pub fn client_supports(&self, capability: ClientCapability) -> bool {
+        self.with_client(|client| capability.is_declared(&client.capabilities)).unwrap_or_default()
+    }
+
+    fn with_client<R>(&self, read: impl FnOnce(&Client) -> R) -> Option<R> {
+        match &self.lifecycle {
+            Lifecycle::Negotiated(agreed) | Lifecycle::Ready(agreed) => Some(read(&agreed.client.read())),
+            Lifecycle::ModernOnly => self.in_flight.first().map(|entry| read(&entry.scope.client)),
+            // Each request of a modern client on a lasting connection may declare something else.
+            Lifecycle::Fresh | Lifecycle::Stateless(_) => None,
         }
     }
 }

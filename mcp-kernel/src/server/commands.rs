@@ -68,6 +68,14 @@ impl Connection {
         data: impl Into<RawJson>,
         logger: Option<String>,
     ) -> Delivery {
+        let mut params = LoggingMessageNotificationParams::new(level, data);
+        params.logger = logger;
+        self.log_message(request, &params)
+    }
+
+    /// Sends a log message with all members of the notification, as [`log`](Self::log) does.
+    // S1.35
+    pub fn log_message(&mut self, request: Option<RequestKey>, params: &LoggingMessageNotificationParams) -> Delivery {
         let (threshold, route) = match request {
             Some(key) => {
                 let running = self.in_flight.get_mut(key).filter(|entry| entry.kind == Kind::Running);
@@ -81,12 +89,10 @@ impl Connection {
             None if self.lifecycle.is_ready() => (Some(self.log_level), Route::Standalone),
             None => (None, Route::Standalone),
         };
-        if self.config.capabilities.logging.is_none() || threshold.is_none_or(|threshold| level < threshold) {
+        if self.config.capabilities.logging.is_none() || threshold.is_none_or(|threshold| params.level < threshold) {
             return Delivery::NotSent;
         }
-        let mut params = LoggingMessageNotificationParams::new(level, data);
-        params.logger = logger;
-        self.queue_notification(route, &Method::NOTIFICATIONS_MESSAGE, &params, Priority::Log)
+        self.queue_notification(route, &Method::NOTIFICATIONS_MESSAGE, params, Priority::Log)
     }
 
     /// The route of messages that belong to a request. The requests of a batch share the stream of the batch.
@@ -283,6 +289,7 @@ impl Connection {
             }
         }
         self.batches.clear();
+        self.handshake = None;
         for call in self.calls.all() {
             self.finish_call(call, Err(CallError::Disconnected));
         }

@@ -43,6 +43,9 @@ pub struct ServerConfig {
     /// error "method not found". Methods that the protocol defines still need their revision and capability, and those of
     /// an extension that it knows need the declarations of both peers. Defaults to `false`.
     pub accept_unknown_methods: bool,
+    /// Whether the application decides about the handshake of legacy clients, which it gets as
+    /// [`Event::Handshake`](super::Event::Handshake). Until then no input is wanted. Defaults to `false`.
+    pub intercept_initialize: bool,
     /// The limits of a connection.
     pub limits: Limits,
 }
@@ -78,6 +81,7 @@ impl ServerConfig {
             extensions: BTreeMap::new(),
             intercept_builtin: false,
             accept_unknown_methods: false,
+            intercept_initialize: false,
             limits: Limits::default(),
         }
     }

@@ -8,6 +8,7 @@ use mcp_types::{ErrorCode, ErrorObject, LoggingLevel, RequestId, Revision};
 
 use super::config::ServerConfig;
 use super::event::Event;
+use super::handshake::PendingHandshake;
 use super::in_flight::InFlight;
 use super::lifecycle::{Agreed, Lifecycle, SecondHandshake};
 use super::listen_streams::ListenStreams;
@@ -26,7 +27,7 @@ use crate::queue::{Fifo, pop};
 ///
 /// | group | methods | called by |
 /// |---|---|---|
-/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`respond_builtin`](Self::respond_builtin), [`progress`](Self::progress), [`log`](Self::log), [`notify`](Self::notify), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`drain`](Self::drain), [`close`](Self::close) | application |
+/// | commands | [`respond`](Self::respond), [`respond_raw`](Self::respond_raw), [`respond_builtin`](Self::respond_builtin), [`progress`](Self::progress), [`log`](Self::log), [`log_message`](Self::log_message), [`notify`](Self::notify), [`publish`](Self::publish), [`call`](Self::call), [`cancel`](Self::cancel), [`end_listening`](Self::end_listening), [`accept_handshake`](Self::accept_handshake), [`refuse_handshake`](Self::refuse_handshake), [`drain`](Self::drain), [`close`](Self::close) | application |
 /// | inputs | [`handle_bytes`](Self::handle_bytes), [`handle_incoming`](Self::handle_incoming), [`handle_oversized`](Self::handle_oversized), [`handle_stream_closed`](Self::handle_stream_closed), [`abandon`](Self::abandon), [`handle_disconnect`](Self::handle_disconnect), [`handle_timeout`](Self::handle_timeout), [`block`](Self::block), [`unblock`](Self::unblock) | driver |
 /// | outputs | [`poll_transmit`](Self::poll_transmit), [`poll_event`](Self::poll_event), [`poll_timeout`](Self::poll_timeout), [`wants_input`](Self::wants_input) | driver |
 ///
@@ -73,6 +74,8 @@ pub struct Connection {
     pub(super) listen_streams: Option<Box<ListenStreams<RequestKey>>>,
     pub(super) has_back_channel: bool,
     pub(super) second_handshake: SecondHandshake,
+    /// The `initialize` that the application decides about.
+    pub(super) handshake: Option<Box<PendingHandshake>>,
     /// Whether input was accepted while the outbox was full, and nothing was sent since.
     pub(super) overfed: bool,
     /// Whether no more input will be read, so that new listen streams end at once.
@@ -139,6 +142,7 @@ impl Connection {
             listen_streams: None,
             has_back_channel,
             second_handshake: SecondHandshake::Refuse,
+            handshake: None,
             overfed: false,
             draining: false,
             closed: false,
@@ -178,10 +182,11 @@ impl Connection {
     }
 
     /// Returns whether the driver may pass in more bytes. Returns `false` if the connection is closed, and while too many
-    /// messages are queued because the client does not read them; further input then closes the connection.
+    /// messages are queued because the client does not read them; further input then closes the connection. Also returns
+    /// `false` while the application decides about the handshake; further input is then too early.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        !self.closed && !self.outbox.is_saturated(&self.config.limits)
+        !self.closed && self.handshake.is_none() && !self.outbox.is_saturated(&self.config.limits)
     }
 
     /// Returns the revision of the handshake, if there was one.
@@ -190,10 +195,28 @@ impl Connection {
         self.lifecycle.agreed().map(|agreed| agreed.revision)
     }
 
+    /// Returns whether there is a channel for messages that belong to no request. That does not mean that requests may be
+    /// sent on it: the client has to complete the handshake first, and modern clients never get any.
+    // S1.25
+    #[must_use]
+    pub fn has_standalone_channel(&self) -> bool {
+        self.has_back_channel && !self.closed
+    }
+
+    /// Returns whether there is no handshake to wait for: the client has sent `notifications/initialized`, or the
+    /// connection is for one request.
+    // S1.13, S1.14
+    #[must_use]
+    pub fn is_initialized(&self) -> bool {
+        !matches!(self.lifecycle, Lifecycle::Fresh | Lifecycle::Negotiated(_))
+    }
+
     /// Returns whether a request, or any request of a batch, is running, queued, or an open listen stream.
     #[must_use]
     pub fn is_open(&self, request: RequestKey) -> bool {
-        self.in_flight.has(request) || self.batches.contains_key(&request)
+        self.in_flight.has(request)
+            || self.batches.contains_key(&request)
+            || self.handshake.as_ref().is_some_and(|handshake| handshake.key == request)
     }
 
     /// Returns whether there are no requests, calls, messages, events or deadlines.
@@ -202,6 +225,7 @@ impl Connection {
         self.in_flight.is_empty()
             && self.queued.is_empty()
             && self.batches.is_empty()
+            && self.handshake.is_none()
             && self.calls.len() == 0
             && self.deadlines.next().is_none()
             && self.listen_streams.is_none()

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Message, Payload, PayloadBuf, Request};
 use mcp_types::{
-    DiscoverResult, EmptyResult, Era, ErrorObject, InitializeRequestParams, Method, NotificationMeta, ResultBody,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, SubscriptionsAcknowledgedNotificationParams,
-    SubscriptionsListenRequestParams, UnsubscribeRequestParams,
+    DiscoverResult, EmptyResult, Era, ErrorObject, InitializeRequestParams, Method, NotificationMeta, RawObject,
+    RequestId, ResultBody, SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
+    SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequestParams, UnsubscribeRequestParams,
 };
 use serde::de::DeserializeOwned;
 
@@ -18,7 +18,7 @@ use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
 use super::lifecycle::{Lifecycle, SecondHandshake};
 use super::outbox::Priority;
-use super::scope::RequestScope;
+use super::scope::{Principal, RequestScope};
 use super::transmit::{Failure, Route};
 use crate::RequestKey;
 use crate::errors::PeerMisbehaved;
@@ -136,14 +136,33 @@ impl Connection {
     /// Responds to `initialize`. It is never in flight, so that it cannot be cancelled, and its id cannot be a
     /// duplicate.
     // B-6
-    pub(super) fn initialize(&mut self, key: RequestKey, request: &Request<'_>) -> Result<(), Refusal> {
+    pub(super) fn initialize(
+        &mut self,
+        key: RequestKey,
+        request: &Request<'_>,
+        principal: Option<&Principal>,
+    ) -> Result<(), Refusal> {
         let (decoded, params) = self.read_initialize(request)?;
+        if self.intercept_handshake(key, request, &decoded, principal)? {
+            return Ok(());
+        }
+        self.complete_handshake(key, &request.id, decoded, || params.to_object())
+    }
+
+    /// Responds to `initialize`, whose parameters are kept as text.
+    pub(super) fn complete_handshake(
+        &mut self,
+        key: RequestKey,
+        id: &RequestId,
+        params: InitializeRequestParams,
+        text: impl FnOnce() -> RawObject,
+    ) -> Result<(), Refusal> {
         let config = Arc::clone(&self.config);
-        let mut result = self.lifecycle.initialize(decoded, params, &config, self.second_handshake)?;
+        let mut result = self.lifecycle.initialize(params, text, &config, self.second_handshake)?;
         if let Some(revision) = result.protocol_version.revision() {
             let _ = self.restrict(&mut result, revision);
         }
-        if let Ok(message) = EncodedMessage::result(&request.id, &result) {
+        if let Ok(message) = EncodedMessage::result(id, &result) {
             self.queue_response(key, None, message, None);
         }
         Ok(())

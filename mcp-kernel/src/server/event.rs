@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{LoggingLevel, Method, ProgressNotificationParams, Revision, SubscriptionFilter};
 
+use super::handshake::HandshakeRequest;
 use super::in_flight::Responder;
 use super::scope::RequestScope;
 use super::transmit::Route;
@@ -38,6 +39,11 @@ pub enum Event {
         /// The parameters, or an empty object.
         params: PayloadBuf,
     },
+    /// A legacy client wants to begin, and
+    /// [`ServerConfig::intercept_initialize`](super::ServerConfig::intercept_initialize) is set. Accept or refuse it with
+    /// [`accept_handshake`](super::Connection::accept_handshake) or
+    /// [`refuse_handshake`](super::Connection::refuse_handshake).
+    Handshake(Box<HandshakeRequest>),
     /// The handshake is complete.
     Initialized,
     /// The client set the log level of the connection.

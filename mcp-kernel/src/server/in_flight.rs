@@ -113,6 +113,11 @@ impl InFlight {
         self.open.get_mut(index).map(|(_, entry)| entry)
     }
 
+    /// The oldest request.
+    pub(crate) fn first(&self) -> Option<&Entry> {
+        self.open.front().map(|(_, entry)| entry)
+    }
+
     pub(crate) fn key_of(&self, id: &RequestId) -> Option<RequestKey> {
         self.open.iter().find(|(_, entry)| entry.scope.id == *id).map(|(key, _)| *key)
     }

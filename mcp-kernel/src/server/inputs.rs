@@ -65,7 +65,7 @@ impl Connection {
     /// outbox is full, because the outbox would grow without limit. The first may have been on its way when the outbox
     /// became full.
     fn may_feed(&mut self) -> bool {
-        if !self.closed && !self.wants_input() && std::mem::replace(&mut self.overfed, true) {
+        if !self.closed && self.outbox.is_saturated(&self.config.limits) && std::mem::replace(&mut self.overfed, true) {
             self.misbehaved(PeerMisbehaved::NotReading);
             self.handle_disconnect();
         }

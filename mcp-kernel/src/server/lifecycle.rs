@@ -12,8 +12,7 @@
 
 use std::sync::Arc;
 
-use mcp_types::jsonrpc::Payload;
-use mcp_types::{Era, InitializeRequestParams, InitializeResult, Method, ProtocolVersion, Revision};
+use mcp_types::{Era, InitializeRequestParams, InitializeResult, Method, ProtocolVersion, RawObject, Revision};
 
 use super::client::StoredHandshake;
 use super::config::ServerConfig;
@@ -81,27 +80,36 @@ impl Lifecycle {
         matches!(self, Self::Stateless(_))
     }
 
+    /// Returns whether a handshake may follow, or a request without a session may be one.
+    pub(crate) fn awaits_handshake(&self) -> bool {
+        matches!(self, Self::Fresh | Self::Stateless(_))
+    }
+
+    /// The revision of the response to `initialize`: the requested one, or the newest one if that is not served.
+    // B-2
+    pub(crate) fn revision_for(&self, requested: &ProtocolVersion, config: &ServerConfig) -> Option<Revision> {
+        let newest = config.of_era(Era::Legacy).next().filter(|_| !matches!(self, Self::ModernOnly))?;
+        let asked = requested.revision().filter(|revision| revision.era() == Era::Legacy);
+        Some(asked.filter(|revision| config.revisions.contains(revision)).unwrap_or(newest))
+    }
+
     /// Responds to `initialize` with the requested version, or with the newest one if that is not served.
     // B-2
     pub(crate) fn initialize(
         &mut self,
         params: InitializeRequestParams,
-        text: &Payload<'_>,
+        text: impl FnOnce() -> RawObject,
         config: &ServerConfig,
         second: SecondHandshake,
     ) -> Result<InitializeResult, PeerMisbehaved> {
-        let newest = config.of_era(Era::Legacy).next();
-        let (Some(newest), Self::Fresh | Self::Negotiated(_) | Self::Ready(_) | Self::Stateless(_)) = (newest, &*self)
-        else {
+        let Some(revision) = self.revision_for(&params.protocol_version, config) else {
             // V-9: a modern server names its versions.
             let (requested, supported) = (params.protocol_version, config.versions(Era::Modern));
             return Err(PeerMisbehaved::UnsupportedVersion { requested, supported });
         };
-        let asked = params.protocol_version.revision().filter(|revision| revision.era() == Era::Legacy);
-        let revision = asked.filter(|revision| config.revisions.contains(revision)).unwrap_or(newest);
         match self {
             Self::Fresh => {
-                let client = Arc::new(StoredHandshake::new(text.to_object()));
+                let client = Arc::new(StoredHandshake::new(text()));
                 *self = Self::Negotiated(Agreed { revision, client });
             }
             Self::Negotiated(agreed) | Self::Ready(agreed) => {

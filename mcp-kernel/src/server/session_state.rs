@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mcp_types::{Implementation, InitializeRequestParams, LoggingLevel, RawObject, Revision};
+use mcp_types::{InitializeRequestParams, LoggingLevel, RawObject, Revision};
 
 use super::client::StoredHandshake;
 use super::config::ServerConfig;
@@ -56,12 +56,6 @@ impl Connection {
     #[must_use]
     pub fn initialize_params(&self) -> Option<&RawObject> {
         self.lifecycle.agreed()?.client.text()
-    }
-
-    /// Returns the name that the client gave in its handshake. It is not verified: use it for display and logs only.
-    #[must_use]
-    pub fn client_info(&self) -> Option<Implementation> {
-        self.lifecycle.agreed()?.client.read().info.clone()
     }
 
     /// Returns the memory that the client occupies between requests: by its handshake and its subscriptions.

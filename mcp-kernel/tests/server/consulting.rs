@@ -133,3 +133,90 @@ fn nothing_is_subscribed_to_at_the_end() {
     assert!(matches!(script.event(), Event::ListeningEnded(_)));
     script.assert_nothing_left();
 }
+
+fn deciding() -> mcp_kernel::server::ServerConfig {
+    let mut config = config();
+    config.intercept_initialize = true;
+    config
+}
+
+/// The application accepts a handshake; until then nothing else is wanted, and what comes nevertheless is too early.
+// covers: GW-5
+#[test]
+fn gw_5_the_application_accepts_a_handshake() {
+    let mut script = Script::with(deciding());
+    script.send(initialize("init", "2025-06-18", json!({ "roots": {} })));
+    let event = script.event();
+    let Event::Handshake(asked) = event else { panic!("{event:?}") };
+    assert_eq!((asked.revision.as_str(), asked.params.client_info.name.as_str()), ("2025-06-18", "test"));
+    assert!(asked.params.capabilities.roots.is_some() && asked.principal.is_none());
+    assert!(script.connection.is_open(asked.key) && !script.connection.wants_input() && !script.connection.is_idle());
+    assert_eq!(script.connection.negotiated(), None);
+    script.silence();
+    // Who does not wait is refused, and not cut off.
+    script.send(request(1, "tools/list", json!({})));
+    script.refusal(1, -32600);
+    script.send(request("init", "ping", json!({})));
+    script.refusal("init", -32600);
+    script.send(initialize(2, "2025-06-18", json!({})));
+    script.refusal(2, -32600);
+    while script.connection.poll_event().is_some() {}
+    assert!(script.connection.accept_handshake(None));
+    assert_eq!(script.reply()["result"]["protocolVersion"], "2025-06-18");
+    assert!(!script.connection.is_open(asked.key) && script.connection.wants_input());
+    assert!(!script.connection.accept_handshake(None), "there is none any more");
+    // The second one is none of its business.
+    script.send(initialize(3, "2025-06-18", json!({})));
+    script.refusal(3, -32600);
+    assert!(matches!(script.event(), Event::PeerMisbehaved(PeerMisbehaved::InitializedTwice)));
+    script.assert_nothing_left();
+}
+
+/// A handshake may be accepted with another configuration, which then holds.
+// covers: GW-5
+#[test]
+fn gw_5_a_handshake_chooses_the_configuration() {
+    let mut script = Script::with(deciding());
+    script.send(initialize("init", "2025-11-25", json!({})));
+    let mut other = config();
+    other.revisions = vec![mcp_types::Revision::V2025_06_18];
+    other.instructions = Some("other".to_owned());
+    let _ = script.event();
+    assert!(script.connection.accept_handshake(Some(std::sync::Arc::new(other))));
+    let reply = script.reply();
+    assert_eq!(
+        (&reply["result"]["protocolVersion"], &reply["result"]["instructions"]),
+        (&json!("2025-06-18"), &json!("other"))
+    );
+
+    let mut script = Script::with(deciding());
+    script.send(initialize("init", "2025-11-25", json!({})));
+    let mut modern = config();
+    modern.revisions = vec![mcp_types::Revision::LATEST];
+    let _ = script.event();
+    assert!(!script.connection.accept_handshake(Some(std::sync::Arc::new(modern))), "it has no handshake");
+    script.refusal("init", -32022);
+}
+
+/// A handshake that is refused changes nothing; the client may try again, or leave.
+// covers: GW-5
+#[test]
+fn gw_5_the_application_refuses_a_handshake() {
+    let mut script = Script::with(deciding());
+    script.send(initialize(1, "2025-11-25", json!({})));
+    let _ = script.event();
+    script.connection.refuse_handshake(&ErrorObject::invalid_request("not for you"));
+    assert_eq!(script.refusal(1, -32600)["message"], "not for you");
+    assert!(script.connection.is_idle());
+    script.send(initialize(2, "2025-11-25", json!({})));
+    let _ = script.event();
+    script.connection.handle_disconnect();
+    assert!(matches!(script.event(), Event::Closed) && !script.connection.accept_handshake(None));
+    script.assert_nothing_left();
+    // Modern requests have no handshake.
+    let mut script = Script::with(deciding());
+    let asked = script.served(modern_request(1, "tools/call", json!({ "name": "x" })));
+    script.connection.respond(asked.responder, Ok(CallToolResult::text("done")));
+    script.reply();
+    script.assert_nothing_left();
+}

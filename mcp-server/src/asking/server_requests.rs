@@ -10,9 +10,8 @@ use mcp_kernel::{CallError, RequestKey};
 #[cfg(feature = "mrtr")]
 use mcp_types::RawJson;
 use mcp_types::{
-    ClientCapability, CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitRequestFormParams,
-    ElicitRequestUrlParams, ElicitResult, ElicitValue, Era, InputRequest, ListRootsRequest, ListRootsResult, Method,
-    OrderedMap, RawObject, RequestParams, RequestedSchema, Restrict, Revision, Root, restrict_to,
+    ClientCapability, CreateMessageRequestParams, CreateMessageResult, ElicitRequestFormParams, ElicitRequestUrlParams,
+    ElicitValue, Era, InputRequest, Method, OrderedMap, RawObject, RequestMeta, RequestParams, Root, restrict_to,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,11 +20,11 @@ use serde::de::DeserializeOwned;
 #[cfg(feature = "mrtr")]
 use crate::asking::error::InvalidInput;
 use crate::asking::error::{AskError, MissingCapability};
-use crate::asking::form;
 use crate::asking::options::AskOptions;
+use crate::asking::request::ServerRequest;
 #[cfg(feature = "mrtr")]
 use crate::asking::rounds;
-use crate::build::registry::is_scheme;
+use crate::asking::target::Target;
 use crate::connection::shared::Shared;
 use crate::serve::context::RequestContext;
 
@@ -109,91 +108,68 @@ impl RequestContext {
     ///
     /// # Errors
     ///
-    /// Returns an error if `T` is not flat, if no request can be sent to the client, or if its response is not valid. It is
-    /// not an error that the user declines.
+    /// The future returns an error if `T` is not flat, if no request can be sent to the client, or if its response is not
+    /// valid. It is not an error that the user declines.
     // S2.31, EL-20
-    pub async fn elicit<T>(&self, key: &str, message: impl Into<String>) -> Result<Elicited<T>, AskError>
+    pub fn elicit<'a, T>(&'a self, key: &'a str, message: impl Into<String>) -> ServerRequest<'a, Elicited<T>>
     where
-        T: JsonSchema + DeserializeOwned,
+        T: JsonSchema + DeserializeOwned + 'a,
     {
-        let schema = form::schema_of::<T>().map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))?;
-        match self.elicit_form(key, ElicitRequestFormParams::new(message, schema.clone())).await? {
-            Elicited::Declined => Ok(Elicited::Declined),
-            Elicited::Cancelled => Ok(Elicited::Cancelled),
-            Elicited::Accepted(content) => {
-                let read = form::decode(&schema, content);
-                read.map(Elicited::Accepted).map_err(|fault| AskError::InvalidResponse(fault.to_string()))
-            }
-        }
+        let (target, message) = (Target::Request { ctx: self, key }, message.into());
+        ServerRequest::new(AskOptions::of_users(), move |options| target.elicit(message, options))
     }
 
     /// Asks the user to fill in a form with a given schema.
     ///
     /// # Errors
     ///
-    /// Returns an error if no request can be sent to the client, or if its response is not valid.
+    /// The future returns an error if no request can be sent to the client, or if its response is not valid.
     // S2.30
-    pub async fn elicit_form(
-        &self,
-        key: &str,
-        mut form: ElicitRequestFormParams,
-    ) -> Result<Elicited<ElicitContent>, AskError> {
-        if self.revision() <= Revision::V2025_06_18 {
-            form::use_legacy_labels(&mut form.requested_schema);
-        }
-        // What older revisions cannot express, such as most defaults, still holds for the response.
-        let schema = form.requested_schema.clone();
-        let result: ElicitResult =
-            self.ask(key, ClientCapability::ElicitationForm, Method::ELICITATION_CREATE, form).await?;
-        checked(result, &schema)
+    pub fn elicit_form<'a>(
+        &'a self,
+        key: &'a str,
+        form: ElicitRequestFormParams,
+    ) -> ServerRequest<'a, Elicited<ElicitContent>> {
+        let target = Target::Request { ctx: self, key };
+        ServerRequest::new(AskOptions::of_users(), move |options| target.elicit_form(form, options))
     }
 
     /// Asks the user to visit a web page, for data that must not pass through the client.
     ///
     /// # Errors
     ///
-    /// Returns an error if the URL is not absolute, if no request can be sent to the client, or if the `elicitation_id` that
-    /// 2025-11-25 requires is missing.
+    /// The future returns an error if the URL is not absolute, if no request can be sent to the client, or if the
+    /// `elicitation_id` that 2025-11-25 requires is missing.
     // S2.33, EL-10
-    pub async fn elicit_url(&self, key: &str, params: ElicitRequestUrlParams) -> Result<Elicited<()>, AskError> {
-        if !is_absolute(&params.url) {
-            return Err(AskError::InvalidRequest(format!("`{}` is not an absolute URL", params.url).into()));
-        }
-        let result: ElicitResult =
-            self.ask(key, ClientCapability::ElicitationUrl, Method::ELICITATION_CREATE, params).await?;
-        Ok(match result.action {
-            ElicitAction::Accept => Elicited::Accepted(()),
-            ElicitAction::Decline => Elicited::Declined,
-            ElicitAction::Cancel => Elicited::Cancelled,
-        })
+    pub fn elicit_url<'a>(&'a self, key: &'a str, params: ElicitRequestUrlParams) -> ServerRequest<'a, Elicited<()>> {
+        let target = Target::Request { ctx: self, key };
+        ServerRequest::new(AskOptions::of_users(), move |options| target.elicit_url(params, options))
     }
 
     /// Requests a completion from the client's model.
     ///
     /// # Errors
     ///
-    /// Returns an error if no request can be sent to the client, or if its response is not valid.
+    /// The future returns an error if no request can be sent to the client, or if its response is not valid.
     // S2.29
-    pub async fn sample(&self, key: &str, params: CreateMessageRequestParams) -> Result<CreateMessageResult, AskError> {
-        self.ask(key, ClientCapability::Sampling, Method::SAMPLING_CREATE_MESSAGE, params).await
+    pub fn sample<'a>(
+        &'a self,
+        key: &'a str,
+        params: CreateMessageRequestParams,
+    ) -> ServerRequest<'a, CreateMessageResult> {
+        let target = Target::Request { ctx: self, key };
+        ServerRequest::new(AskOptions::of_users(), move |options| target.sample(params, options))
     }
 
     /// Requests the roots of the client.
     ///
     /// # Errors
     ///
-    /// Returns an error if no request can be sent to the client, or if its response is not valid.
+    /// The future returns an error if no request can be sent to the client, or if its response is not valid.
     // S2.34
-    pub async fn list_roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
-        self.check(ClientCapability::Roots)?;
-        let result: ListRootsResult = match self.era() {
-            Era::Modern => self.ask_in_round(key, ListRootsRequest::default().into()).await?,
-            Era::Legacy => {
-                self.mark_awaited();
-                self.send_legacy_request(Method::ROOTS_LIST, RequestParams::default()).await?
-            }
-        };
-        Ok(result.roots)
+    pub fn list_roots<'a>(&'a self, key: &'a str) -> ServerRequest<'a, Vec<Root>> {
+        let target = Target::Request { ctx: self, key };
+        ServerRequest::new(AskOptions::of_users(), move |options| target.list_roots(options))
     }
 
     /// Returns an error if the client did not declare a capability. The protocol defines an error code for it.
@@ -248,61 +224,29 @@ impl RequestContext {
         step().await
     }
 
-    async fn ask<T: DeserializeOwned>(
-        &self,
-        key: &str,
-        capability: ClientCapability,
-        method: Method,
-        params: impl Serialize + Restrict + Into<InputRequest>,
-    ) -> Result<T, AskError> {
-        self.check(capability)?;
-        match self.era() {
-            Era::Modern => self.ask_in_round(key, params.into()).await,
-            Era::Legacy => {
-                self.mark_awaited();
-                self.send_legacy_request(method, params).await
-            }
-        }
-    }
-
     /// Checks that a request with this capability can be sent to the client.
-    fn check(&self, capability: ClientCapability) -> Result<(), AskError> {
+    pub(super) fn check(&self, capability: ClientCapability) -> Result<(), AskError> {
         // The capabilities of a legacy client without a session are unknown, so this error comes first (S0.28).
         if self.era() == Era::Legacy && self.is_stateless() {
             return Err(AskError::NoBackChannel("server-to-client requests need a session".into()));
         }
         self.require(capability)
     }
-
-    /// Sends a request to a legacy client, restricted to what its revision can express.
-    pub(crate) async fn send_legacy_request<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        mut params: impl Serialize + Restrict,
-    ) -> Result<T, AskError> {
-        let restriction = restrict_to(&mut params, self.revision());
-        if !restriction.may_be_sent() {
-            let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
-            let (revision, what) = (self.revision(), what.join(", "));
-            return Err(AskError::InvalidRequest(format!("{revision} cannot express the request: {what}").into()));
-        }
-        let invalid = |fault: serde_json::Error| AskError::InvalidRequest(fault.to_string().into());
-        let params = RawObject::new(&params).map_err(invalid)?;
-        // Users take their time, and clients report no progress meanwhile.
-        let options = AskOptions::default().idle_timeout(None);
-        ask(self.shared(), Some(self.scope().key()), method, params, options).await
-    }
 }
 
 #[cfg(feature = "mrtr")]
 impl RequestContext {
     /// Records that the handler awaits its requests, so that it may not return input requests as well.
-    fn mark_awaited(&self) {
+    pub(super) fn mark_awaited(&self) {
         rounds::mark_awaited(self);
     }
 
     /// Returns the input response; without one the round ends, and this never returns.
-    async fn ask_in_round<T: DeserializeOwned>(&self, key: &str, request: InputRequest) -> Result<T, AskError> {
+    pub(super) async fn ask_in_round<T: DeserializeOwned>(
+        &self,
+        key: &str,
+        request: InputRequest,
+    ) -> Result<T, AskError> {
         if let Some(response) = rounds::request_input(self, key, &request)? {
             let invalid = |fault: serde_json::Error| {
                 AskError::from(InvalidInput { key: key.to_owned(), fault: fault.to_string() })
@@ -320,30 +264,10 @@ impl RequestContext {
 #[cfg(not(feature = "mrtr"))]
 impl RequestContext {
     #[expect(clippy::unused_self, reason = "there are no rounds")]
-    fn mark_awaited(&self) {}
+    pub(super) fn mark_awaited(&self) {}
 
-    async fn ask_in_round<T>(&self, _: &str, _: InputRequest) -> Result<T, AskError> {
+    pub(super) async fn ask_in_round<T>(&self, _: &str, _: InputRequest) -> Result<T, AskError> {
         Err(AskError::NoBackChannel("requests to a modern client need the feature `mrtr` of `mcp-server`".into()))
-    }
-}
-
-/// Whether a URL has a scheme and an authority or path, and no white space.
-fn is_absolute(url: &str) -> bool {
-    let Some((scheme, rest)) = url.split_once("://") else { return false };
-    is_scheme(scheme) && !rest.is_empty() && !url.contains(|letter: char| letter.is_whitespace() || letter.is_control())
-}
-
-/// Validates the response to a form.
-fn checked(result: ElicitResult, schema: &RequestedSchema) -> Result<Elicited<ElicitContent>, AskError> {
-    match result.action {
-        ElicitAction::Decline => Ok(Elicited::Declined),
-        ElicitAction::Cancel => Ok(Elicited::Cancelled),
-        ElicitAction::Accept => {
-            let mut content = result.content.unwrap_or_default();
-            schema.fill_defaults(&mut content);
-            schema.check(&content).map_err(|fault| AskError::InvalidResponse(fault.to_string()))?;
-            Ok(Elicited::Accepted(content))
-        }
     }
 }
 
@@ -353,14 +277,29 @@ pub(crate) async fn ask<T: DeserializeOwned>(
     related: Option<RequestKey>,
     method: Method,
     params: RawObject,
-    options: AskOptions,
+    mut options: AskOptions,
 ) -> Result<T, AskError> {
+    let params = match options.meta.take() {
+        Some(meta) => with_meta(shared, &params, *meta)?,
+        None => params,
+    };
     let (number, response) = shared.ask(related, method, params, options);
     let pending = PendingRequest { shared, number, is_open: true };
     let response = response.wait().await;
     pending.finish();
     let response = response.unwrap_or(Err(AskError::NoResponse(CallError::Disconnected)))?;
     response.decode().map_err(|fault| AskError::InvalidResponse(fault.to_string()))
+}
+
+/// Replaces the metadata of a request, restricted to what the client's revision can express.
+fn with_meta(shared: &Shared, params: &RawObject, mut meta: RequestMeta) -> Result<RawObject, AskError> {
+    if let Some(revision) = shared.lock().kernel.negotiated() {
+        let _ = restrict_to(&mut meta, revision);
+    }
+    let invalid = |fault: serde_json::Error| AskError::InvalidRequest(fault.to_string().into());
+    let mut params: RequestParams = params.decode().map_err(invalid)?;
+    params.meta = Some(meta);
+    RawObject::new(&params).map_err(invalid)
 }
 
 /// Withdraws the request if it is dropped before the response has arrived.

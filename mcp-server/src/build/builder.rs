@@ -10,6 +10,7 @@ use mcp_types::{CacheScope, ErrorObject, Implementation, Method, RawObject, Revi
 
 use crate::build::capabilities::{Declared, capabilities};
 use crate::build::error::BuildError;
+use crate::build::hooks::Hooks;
 use crate::build::registry::Registry;
 use crate::build::settings::{ListKind, Settings, milliseconds};
 use crate::connection::broadcast::Broadcast;
@@ -58,6 +59,7 @@ pub struct ServerBuilder {
     on_notification: Option<NotificationHandler>,
     fallback: Option<ExtensionMethod>,
     on_subscription: Option<SubscriptionHandler>,
+    pub(super) hooks: Hooks,
     fault: Option<BuildError>,
 }
 
@@ -75,6 +77,7 @@ impl ServerBuilder {
             on_notification: None,
             fallback: None,
             on_subscription: None,
+            hooks: Hooks::default(),
             fault: None,
         }
     }
@@ -491,6 +494,7 @@ impl ServerBuilder {
             config.accept_unknown_methods = self.fallback.is_some();
             // Layers also see the requests to which the kernel responds by itself.
             config.intercept_builtin = self.endpoint.call.is_some();
+            config.intercept_initialize = self.hooks.intercept_initialize();
             config
         };
         #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only the sealing of states depends on limits"))]
@@ -507,6 +511,7 @@ impl ServerBuilder {
             on_notification: self.on_notification,
             fallback: self.fallback,
             on_subscription: self.on_subscription,
+            hooks: self.hooks,
             registry: RwLock::new(Arc::new(registry)),
             updating: Mutex::new(()),
             broadcast: Broadcast::default(),

@@ -4,6 +4,7 @@ pub(crate) mod builder;
 pub(crate) mod capabilities;
 mod compose;
 pub(crate) mod error;
+pub(crate) mod hooks;
 pub(crate) mod named_list;
 pub(crate) mod registry;
 pub(crate) mod settings;

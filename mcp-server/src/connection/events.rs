@@ -82,6 +82,15 @@ impl Connection {
                     };
                     self.admit(scope, params, responder, extensions);
                 }
+                Event::Handshake(request) => {
+                    let key = request.key;
+                    has_begun |= fed.is_some_and(|(fed, _)| fed == key);
+                    let extensions = match fed {
+                        Some((fed, extensions)) if fed == key => extensions.clone(),
+                        Some(_) | None => self.shared.lock().origins.take(key),
+                    };
+                    self.begin_handshake(*request, extensions);
+                }
                 Event::Cancelled { request, .. } => self.cancel(request),
                 Event::CallFinished { call, outcome } => {
                     let mut state = self.shared.lock();
@@ -102,16 +111,19 @@ impl Connection {
                 Event::Notification { method, params } => self.handle_notification(method, params),
                 // S1.13: the application learns that the handshake is complete.
                 Event::Initialized => {
-                    self.handle_notification(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default())
+                    self.shared.handshake_waiters.wake_all();
+                    self.handle_notification(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default());
                 }
                 Event::Closed => {
                     self.queued.clear();
                     self.running.cancel_all();
+                    (self.handshake, self.session) = (None, None);
                     let mut state = self.shared.lock();
                     let left = (std::mem::take(&mut state.server_requests), std::mem::take(&mut state.open));
                     drop(state);
                     // Dropped without the lock, as that wakes the receivers.
                     drop(left);
+                    self.shared.handshake_waiters.wake_all();
                 }
                 _ => {}
             }
@@ -249,7 +261,7 @@ impl Connection {
         let mut state = self.shared.lock();
         while let Some(request) = state.server_requests.pop_front() {
             let QueuedServerRequest { number, related, method, params, options, reply } = request;
-            let AskOptions { time, watcher } = options;
+            let AskOptions { time, watcher, .. } = options;
             match state.kernel.call(now, related, method, &params, time) {
                 Ok(call) => state.open.push(PendingServerRequest { number, call, watcher, reply }),
                 Err(error) => refused.push((reply, error, watcher)),

@@ -2,14 +2,13 @@
 
 use std::sync::{Arc, PoisonError, Weak};
 
-use mcp_kernel::{Change, RequestKey};
-use mcp_types::{EmptyResult, LoggingLevel, Method, RawJson, RawObject, Revision};
+use mcp_kernel::Change;
+use mcp_types::{
+    ClientCapabilities, ClientCapability, Implementation, LoggingLevel, LoggingMessageNotificationParams, Method,
+    RawJson, RawObject, Revision,
+};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 
-use crate::asking::error::AskError;
-use crate::asking::options::AskOptions;
-use crate::asking::server_requests;
 use crate::connection::scratch::{NoLastingConnection, Scratch};
 use crate::connection::shared::Shared;
 use crate::serve::endpoint::BoxFuture;
@@ -67,10 +66,77 @@ impl ConnectionHandle {
         self.0.token()
     }
 
+    /// Returns the session id of the transport, if there is one: over HTTP, that of a session. It gives access to the
+    /// session, so keep it out of logs; [`token`](Self::token) is for those.
+    // S1.24
+    #[must_use]
+    pub fn session_id(&self) -> Option<String> {
+        self.0.session_id.get().map(|id| id.to_string())
+    }
+
     /// Returns the revision that was negotiated by the handshake, if there was one.
     #[must_use]
     pub fn negotiated(&self) -> Option<Revision> {
         self.0.lock().kernel.negotiated()
+    }
+
+    /// Returns the name and version that the client claimed in the handshake. They are not verified: use them for display
+    /// and logs only.
+    ///
+    /// Each request of a modern client has its own: see
+    /// [`RequestContext::client_info`](crate::RequestContext::client_info). This returns them only if the connection is for
+    /// this request, as it is over HTTP, and as long as the request is in flight.
+    // S1.12
+    #[must_use]
+    pub fn client_info(&self) -> Option<Implementation> {
+        self.0.lock().kernel.client_info()
+    }
+
+    /// Returns the capabilities that the client declared in the handshake, or `None` if they are not known. For modern
+    /// clients the same holds as for [`client_info`](Self::client_info).
+    // S1.12, S1.19
+    #[must_use]
+    pub fn capabilities(&self) -> Option<ClientCapabilities> {
+        self.0.lock().kernel.client_capabilities()
+    }
+
+    /// Returns whether the client declared a capability. Returns `false` if its capabilities are not known.
+    // S1.36, S1.37
+    #[must_use]
+    pub fn supports(&self, capability: ClientCapability) -> bool {
+        self.0.lock().kernel.client_supports(capability)
+    }
+
+    /// Returns whether there is a channel for messages that belong to no request: on stdio and in sessions, until the
+    /// connection ends. Over HTTP the client may not have opened its GET stream; messages are dropped then.
+    ///
+    /// A channel does not mean that requests may be sent on it: legacy clients have to complete the handshake first (see
+    /// [`initialized`](Self::initialized)), and modern clients never get any.
+    // S1.25
+    #[must_use]
+    pub fn has_standalone_channel(&self) -> bool {
+        self.0.lock().kernel.has_standalone_channel()
+    }
+
+    /// Waits until a legacy client has sent `notifications/initialized`, after which it can receive requests and
+    /// notifications. Returns at once if the connection is for one request, which has no handshake.
+    ///
+    /// A modern client on stdio never sends the notification, so this waits until the connection ends.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the connection ends before.
+    // S1.13, S1.14
+    pub async fn initialized(&self) -> Result<(), ConnectionClosed> {
+        let state = || {
+            let state = self.0.lock();
+            match (state.kernel.is_initialized(), state.kernel.is_closed()) {
+                (true, _) => Some(Ok(())),
+                (false, true) => Some(Err(ConnectionClosed)),
+                (false, false) => None,
+            }
+        };
+        self.0.handshake_waiters.wait_for(state).await
     }
 
     /// Sends a notification that belongs to no request. It is dropped if there is no stream for it.
@@ -105,45 +171,30 @@ impl ConnectionHandle {
     // S1.35
     pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel, data: &T) {
         if let Ok(data) = RawJson::new(data) {
-            let _ = self.0.run_command(None, |kernel| kernel.log(None, level, data, None));
+            self.log_message(&LoggingMessageNotificationParams::new(level, data));
         }
     }
 
-    /// Sends a `ping` to a legacy client and waits for the response.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the request cannot be sent, or if there is no response.
-    // S1.34
-    pub async fn ping(&self) -> Result<(), AskError> {
-        self.request::<EmptyResult>(Method::PING, &RawObject::empty(), AskOptions::default()).await.map(drop)
+    /// Sends a log message with the name of a logger, to legacy clients only.
+    // S1.35
+    pub fn log_as<T: Serialize + ?Sized>(&self, logger: &str, level: LoggingLevel, data: &T) {
+        if let Ok(data) = RawJson::new(data) {
+            self.log_message(&LoggingMessageNotificationParams::new(level, data).logger(logger));
+        }
     }
 
-    /// Sends a request to a legacy client, for example one that an extension defines.
-    ///
-    /// # Errors
-    ///
-    /// Returns an error if the request cannot be sent, if there is no response, or if its result is not a `T`.
-    // S1.27, S1.31
-    pub async fn request<T: DeserializeOwned>(
-        &self,
-        method: Method,
-        params: &RawObject,
-        options: AskOptions,
-    ) -> Result<T, AskError> {
-        self.request_for(None, method, params.clone(), options).await
-    }
-
-    pub(crate) async fn request_for<T: DeserializeOwned>(
-        &self,
-        related: Option<RequestKey>,
-        method: Method,
-        params: RawObject,
-        options: AskOptions,
-    ) -> Result<T, AskError> {
-        server_requests::ask(&self.0, related, method, params, options).await
+    /// Sends a log message with all members of the notification, `_meta` included, to legacy clients only.
+    // S1.35
+    pub fn log_message(&self, message: &LoggingMessageNotificationParams) {
+        let _ = self.0.run_command(None, |kernel| kernel.log_message(None, message));
     }
 }
+
+/// The error of [`ConnectionHandle::initialized`] if the connection ends before the handshake is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the connection ended before its handshake was complete")]
+#[expect(clippy::exhaustive_structs, reason = "it has no details")]
+pub struct ConnectionClosed;
 
 impl std::fmt::Debug for ConnectionHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

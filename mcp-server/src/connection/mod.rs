@@ -4,14 +4,17 @@ pub(crate) mod broadcast;
 pub(crate) mod catch_panic;
 mod events;
 pub(crate) mod handle;
+pub(crate) mod handshake;
 pub(crate) mod listeners;
 pub(crate) mod oneshot;
 pub(crate) mod port;
 pub(crate) mod request_origin;
 pub(crate) mod running;
 pub(crate) mod scratch;
+pub(crate) mod session;
 pub(crate) mod shared;
 pub(crate) mod teardown;
+pub(crate) mod waiters;
 
 use std::sync::{Arc, PoisonError};
 use std::task::{Context, Poll};
@@ -25,8 +28,10 @@ use mcp_types::{ErrorObject, RawObject, Revision};
 use tracing::Span;
 
 use crate::connection::handle::ConnectionHandle;
+use crate::connection::handshake::PendingHandshake;
 use crate::connection::port::ConnectionPort;
 use crate::connection::running::{RunningHandler, RunningHandlers};
+use crate::connection::session::SessionTask;
 use crate::connection::shared::{RouteWaker, Shared, State};
 use crate::connection::teardown::run_teardown;
 use crate::extensions::Extensions;
@@ -55,6 +60,10 @@ pub struct Connection {
     queued: Fifo<QueuedRequest>,
     /// Pending handlers.
     running: RunningHandlers,
+    /// The decision about the handshake, while it is pending.
+    handshake: Option<Box<PendingHandshake>>,
+    /// What [`ServerBuilder::on_session`](crate::ServerBuilder::on_session) returned.
+    session: Option<SessionTask>,
 }
 
 struct QueuedRequest {
@@ -126,6 +135,7 @@ impl Connection {
     /// Replaces the state of the session by that of another process.
     pub fn refresh(&mut self, state: SessionState) {
         self.input(|kernel| kernel.refresh(state));
+        self.shared.handshake_waiters.wake_all();
     }
 
     /// Creates a connection for one modern request.
@@ -146,6 +156,8 @@ impl Connection {
             shared: Arc::new(Shared::new(kernel)),
             queued: Fifo::default(),
             running: RunningHandlers::default(),
+            handshake: None,
+            session: None,
         }
     }
 
@@ -192,6 +204,8 @@ impl Connection {
         self.shared.driver.register(cx.waker());
         // Messages that were fed through a port.
         self.handle_events(None);
+        self.poll_handshake(cx);
+        self.poll_session(cx);
         for (task, outcome) in self.running.poll(cx) {
             self.finish(&task.handler.span(), &task.ctx, task.responder, outcome);
         }
@@ -280,6 +294,7 @@ impl Connection {
     /// Drops all handlers, and responds to their requests with an error.
     pub fn abort_requests(&mut self, error: &ErrorObject) {
         self.handle_events(None);
+        self.refuse_handshake(error);
         // Requests that waited for room take the place of those that were aborted.
         while self.is_busy() {
             for RunningHandler { handler, responder, ctx } in self.running.take_all() {
@@ -300,10 +315,11 @@ impl Connection {
         self.input(Kernel::close);
     }
 
-    /// Returns whether handlers are pending or have yet to be called.
+    /// Returns whether handlers are pending or have yet to be called, or whether
+    /// [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) has yet to decide about the handshake.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        !self.queued.is_empty() || self.running.len() > 0
+        !self.queued.is_empty() || self.running.len() > 0 || self.handshake.is_some()
     }
 
     /// Returns whether the response to a request, or to any of a batch, is still due.
@@ -346,19 +362,28 @@ impl Connection {
         self
     }
 
+    /// Sets the session id that [`ConnectionHandle::session_id`] returns.
+    #[must_use]
+    pub fn session_id(self, id: Arc<dyn std::fmt::Display + Send + Sync>) -> Self {
+        // It was not set before, as this takes the new connection by value.
+        let _ = self.shared.session_id.set(id);
+        self
+    }
+
     /// Returns a port: the incoming and outgoing messages, for other tasks than the one that runs the handlers.
     #[must_use]
     pub fn port(&self) -> ConnectionPort {
         ConnectionPort::new(self.server.clone(), Arc::clone(&self.shared))
     }
 
-    /// Returns the server.
+    /// Returns the server, which [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) may have chosen.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Runs the callbacks of [`ConnectionHandle::on_close`]: last in, first out. Callbacks that panic or take too long are
+    /// Ends the future of [`ServerBuilder::on_session`](crate::ServerBuilder::on_session), and then runs the callbacks of
+    /// [`ConnectionHandle::on_close`]: last in, first out. Callbacks that panic or take too long are
     /// dropped, with a warning.
     ///
     /// `bound` creates a future that is ready when the time for one callback is over.
@@ -374,6 +399,7 @@ impl Connection {
     where
         B: Future<Output = ()> + Send + 'static,
     {
+        self.session = None;
         if self.shared.teardown.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return None;
         }

@@ -8,6 +8,7 @@ use mcp_types::RawObject;
 use mcp_types::jsonrpc::{Incoming, Message, Payload};
 
 use crate::connection::Caller;
+use crate::connection::handle::ConnectionHandle;
 use crate::connection::shared::{Inbox, Shared, State};
 use crate::server::Server;
 
@@ -29,10 +30,16 @@ impl ConnectionPort {
         Self { server, shared }
     }
 
-    /// Returns the server.
+    /// Returns the server, which [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) may have chosen.
     #[must_use]
     pub fn server(&self) -> &Server {
-        &self.server
+        self.shared.chosen_server.get().unwrap_or(&self.server)
+    }
+
+    /// Returns the handle that handlers get.
+    #[must_use]
+    pub fn handle(&self) -> ConnectionHandle {
+        ConnectionHandle(Arc::clone(&self.shared))
     }
 
     /// Handles a message that the transport has parsed; returns the key of its response, if there will be one.
@@ -48,7 +55,7 @@ impl ConnectionPort {
         incoming: Incoming<'_>,
         caller: &Caller,
     ) -> Result<Option<RequestKey>, InboxFull> {
-        let (limits, bytes) = (&self.server.config().limits, size(&incoming));
+        let (limits, bytes) = (&self.server().config().limits, size(&incoming));
         let mut state = self.shared.lock();
         let State { kernel, inbox, origins, .. } = &mut *state;
         let (messages, bytes) = (inbox.messages + 1, inbox.bytes.saturating_add(bytes));
@@ -130,9 +137,15 @@ impl ConnectionPort {
         self.shared.lock().kernel.session_state()
     }
 
-    /// Replaces the state of the session by that of another process.
+    /// Replaces the state of the session by that of another process. Call [`wake_refreshed`](Self::wake_refreshed)
+    /// afterwards.
     pub fn refresh(&self, state: SessionState) {
         self.shared.lock().kernel.refresh(state);
+    }
+
+    /// Wakes tasks that wait for what [`refresh`](Self::refresh) may have changed. The caller must hold no lock.
+    pub fn wake_refreshed(&self) {
+        self.shared.handshake_waiters.wake_all();
     }
 
     /// Returns whether the response to a request, or to any of a batch, is still due.

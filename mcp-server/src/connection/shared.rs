@@ -18,9 +18,10 @@ use crate::connection::oneshot::{self, Receiver, Sender};
 use crate::connection::request_origin::RequestOrigins;
 use crate::connection::running::DriverWaker;
 use crate::connection::scratch::Scratch;
+use crate::connection::waiters::Waiters;
 use crate::extensions::Extensions;
 use crate::serve::endpoint::BoxFuture;
-use crate::server::WeakServer;
+use crate::server::{Server, WeakServer};
 
 /// The kernel of a connection, and the commands of its handlers.
 ///
@@ -41,6 +42,12 @@ pub(crate) struct Shared {
     pub(crate) server: OnceLock<WeakServer>,
     server_request_count: AtomicU64,
     token: OnceLock<String>,
+    /// The session id of the transport. It is formatted on request, as few handlers need it.
+    pub(crate) session_id: OnceLock<Arc<dyn std::fmt::Display + Send + Sync>>,
+    /// The server that was chosen for the connection during its handshake.
+    pub(crate) chosen_server: OnceLock<Server>,
+    /// Tasks that wait for the end of the handshake.
+    pub(crate) handshake_waiters: Waiters,
 }
 
 pub(crate) struct State {
@@ -129,6 +136,9 @@ impl Shared {
             server: OnceLock::new(),
             server_request_count: AtomicU64::new(0),
             token: OnceLock::new(),
+            session_id: OnceLock::new(),
+            chosen_server: OnceLock::new(),
+            handshake_waiters: Waiters::default(),
         }
     }
 

@@ -7,8 +7,7 @@ use mcp_server::types::{
     RequestedSchema, Revision, SamplingMessage,
 };
 use mcp_server::{
-    AskError, AskOptions, Connection, ErrorText, HandlerError, MissingCapability, NoArguments, RequestContext, Server,
-    tool,
+    AskError, Connection, ErrorText, HandlerError, MissingCapability, NoArguments, RequestContext, Server, tool,
 };
 use mcp_testkit::{Notes, ScriptedClient};
 use schemars::JsonSchema;
@@ -213,8 +212,7 @@ fn other_things_are_asked_of_the_connection() {
     let server = asking(async |ctx: RequestContext| {
         ctx.connection().ping().await?;
         let params = RawObject::new(&json!({ "of": "day" }))?;
-        let weather: Value =
-            ctx.connection().request(Method::from("x/weather"), &params, AskOptions::default()).await?;
+        let weather: Value = ctx.connection().request(Method::from("x/weather"), &params).await?;
         Ok(weather["sky"].to_string())
     });
     for revision in LEGACY {
@@ -329,8 +327,7 @@ fn clients_without_session_are_not_asked() {
 #[test]
 fn questions_have_an_end() {
     let server = asking(async |ctx: RequestContext| {
-        let options = AskOptions::default().idle_timeout(Some(Duration::from_secs(5)));
-        let asked = ctx.connection().request::<Value>(Method::PING, &RawObject::empty(), options).await;
+        let asked = ctx.connection().ping().idle_timeout(Duration::from_secs(5)).await;
         Ok(format!("{:?}", asked.expect_err("silence")))
     });
     let mut client = ScriptedClient::new(&server, Revision::V2025_06_18);
@@ -362,13 +359,12 @@ fn progress_of_a_question_is_heard() {
     let heard = notes.clone();
     let server = asking(move |ctx: RequestContext| {
         let heard = heard.clone();
-        let options = AskOptions::default().total_timeout(None).on_progress(move |progress| {
-            heard.add(format!("{} {:?}", progress.progress, progress.message));
-            assert_ne!(progress.progress.as_f64(), 2.0, "this is what the test wants");
-        });
         async move {
-            let asked = ctx.connection().request::<RawObject>(Method::PING, &RawObject::empty(), options).await;
-            Ok(asked.is_ok().to_string())
+            let asked = ctx.connection().ping().timeout(None).on_progress(move |progress| {
+                heard.add(format!("{} {:?}", progress.progress, progress.message));
+                assert_ne!(progress.progress.as_f64(), 2.0, "this is what the test wants");
+            });
+            Ok(asked.await.is_ok().to_string())
         }
     });
     let mut client = ScriptedClient::new(&server, Revision::V2025_11_25);

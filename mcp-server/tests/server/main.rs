@@ -6,6 +6,7 @@ mod audience;
 mod blocking;
 mod building;
 mod changes;
+mod connections;
 mod driving;
 #[cfg(feature = "mrtr")]
 mod ends;
@@ -15,6 +16,7 @@ mod failures;
 mod gateway;
 #[cfg(feature = "mrtr")]
 mod handles;
+mod handshakes;
 #[cfg(feature = "tower")]
 mod layers;
 mod lists;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use mcp_server::types::{Method, RawObject, Revision};
-use mcp_server::{AskOptions, ConnectionHandle, HandlerError, NoArguments, RequestContext, tool};
+use mcp_server::{ConnectionHandle, HandlerError, NoArguments, RequestContext, tool};
 use mcp_testkit::{Gate, ScriptedClient};
 use serde_json::{Value, json};
 
@@ -89,7 +89,7 @@ fn a_client_is_asked_when_it_is_ready() {
         let mut client = ScriptedClient::with_capabilities(&server, revision, roots());
         let handle = handles.lock().unwrap().pop().unwrap();
         let params = RawObject::empty();
-        let mut asked = Box::pin(handle.request::<Value>(Method::ROOTS_LIST, &params, AskOptions::default()));
+        let mut asked = Box::pin(handle.request::<Value>(Method::ROOTS_LIST, &params));
         assert!((&mut asked).now_or_never().is_none() && client.is_woken());
         let question = client.expect_message("roots/list");
         client.respond(&question, json!({ "roots": [] }));

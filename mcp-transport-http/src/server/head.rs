@@ -63,9 +63,14 @@ impl RequestHead {
 
     /// The caller, as handlers see it.
     pub(crate) fn caller(&self) -> Caller {
-        let mut caller = Caller::default();
-        caller.principal.clone_from(&self.principal);
-        caller.extensions.insert_shared(Arc::clone(&self.parts));
-        caller
+        caller(&self.parts, self.principal.as_ref())
     }
+}
+
+/// The caller of a request, as handlers see it.
+pub(crate) fn caller(parts: &Arc<Parts>, principal: Option<&Principal>) -> Caller {
+    let mut caller = Caller::default();
+    caller.principal = principal.cloned();
+    caller.extensions.insert_shared(Arc::clone(parts));
+    caller
 }

@@ -29,4 +29,4 @@ pub use shutdown::Drained;
 #[cfg(feature = "serve")]
 pub use socket::{HttpServer, serve, shutdown_signal};
 pub use start_error::StartError;
-pub use stateful::ResponseStream;
+pub use stateful::{ResponseStream, SessionMigration};

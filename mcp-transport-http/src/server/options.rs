@@ -8,6 +8,7 @@ use mcp_server::{BoxFuture, Server};
 use mcp_session::{EventIdKey, EventStore, SessionOptions, SessionStore};
 
 use super::refusal::Refusal;
+use super::stateful::{MigrateSession, SessionMigration};
 use crate::rules::hosts::{AllowList, Names};
 
 /// Whether legacy clients get sessions. Modern clients never need one.
@@ -67,6 +68,7 @@ pub struct HttpOptions {
     pub(crate) event_key: Option<Arc<EventIdKey>>,
     pub(crate) record_ttl: Duration,
     pub(crate) select_server: Option<SelectServer>,
+    pub(crate) session_migration: Option<MigrateSession>,
 }
 
 pub(crate) type SelectServer = Arc<dyn Fn(Arc<Parts>) -> BoxFuture<Result<Server, Refusal>> + Send + Sync>;
@@ -94,6 +96,7 @@ impl Default for HttpOptions {
             event_key: None,
             record_ttl: Duration::from_secs(2 * 3600),
             select_server: None,
+            session_migration: None,
         }
     }
 }
@@ -256,8 +259,45 @@ impl HttpOptions {
         self
     }
 
+    /// Sets a function that is called when this process resumes a session from the [session store](Self::session_store): one
+    /// of another process, or from before a restart. The session's values in memory are lost then. The function can supply
+    /// them again, or refuse to resume the session, usually with [`Refusal::unknown_session`], so that the client starts a
+    /// new one. By default all sessions are resumed.
+    ///
+    /// Requests of the session wait until the function has completed. It is called after
+    /// [`select_server`](Self::select_server) and `ServerBuilder::on_initialize` have chosen the server, and before
+    /// `ServerBuilder::on_session`. A session that is refused stays in the store, where another process may accept it.
+    ///
+    /// ```
+    /// use mcp_transport_http::{HttpOptions, Refusal, SessionMigration};
+    ///
+    /// struct Basket(Vec<String>);
+    ///
+    /// # async fn load_basket(_: String) -> Option<Basket> { None }
+    /// let options = HttpOptions::default().session_migration(async |session: SessionMigration| {
+    ///     let basket = load_basket(session.id().to_string()).await.ok_or_else(Refusal::unknown_session)?;
+    ///     // A session always has room for values.
+    ///     if let Ok(scratch) = session.connection().scratch() {
+    ///         scratch.insert(basket);
+    ///     }
+    ///     Ok(())
+    /// });
+    /// ```
+    // S4.115
+    pub fn session_migration<F, Fut>(mut self, migrate: F) -> Self
+    where
+        F: Fn(SessionMigration) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), Refusal>> + Send + 'static,
+    {
+        self.session_migration = Some(Arc::new(move |migration| Box::pin(migrate(migration))));
+        self
+    }
+
     /// Selects the server for each request from its head, before the body is read, or refuses the request. Within a
-    /// session it is called once, for `initialize`.
+    /// session it is called once, for `initialize`, and again by each process that resumes the session from the
+    /// [session store](Self::session_store).
+    ///
+    /// To select the server of a session by what the client declares in `initialize`, use `ServerBuilder::on_initialize`.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
+use mcp_session::SessionError;
 use mcp_types::jsonrpc::{EncodedMessage, InvalidMessage, UnknownId, write_error};
 use mcp_types::{ErrorCode, ErrorObject, RequestId, Revision};
 
@@ -31,6 +32,12 @@ impl Refusal {
     #[must_use]
     pub fn with_error(status: StatusCode, error: ErrorObject) -> Self {
         Self { status, error, headers: Vec::new(), id: None, revision: Revision::LATEST }
+    }
+
+    /// Creates the refusal of a request whose session does not exist: 404, after which clients start a new session.
+    #[must_use]
+    pub fn unknown_session() -> Self {
+        Self::new(StatusCode::NOT_FOUND, SessionError::Unknown.to_string())
     }
 
     /// Creates a refusal with `Retry-After`, for a request that exceeds a limit.

@@ -4,6 +4,7 @@ mod client;
 mod events;
 mod faults;
 mod layered;
+mod migrating;
 mod moving;
 mod records;
 mod stores;

@@ -7,6 +7,7 @@ mod client;
 #[expect(dead_code, reason = "it belongs to the tests of the other transport, which need more of it")]
 mod demo;
 mod ending;
+mod hooks;
 mod hosting;
 mod limits;
 #[path = "../server/raw_http.rs"]

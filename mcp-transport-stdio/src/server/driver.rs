@@ -93,6 +93,7 @@ where
     W: AsyncWrite + Unpin,
 {
     let mut driver = Driver {
+        server: server.clone(),
         connection: connection(server, options),
         reader: LineReader::new(reader, options.line_limit),
         writer,
@@ -141,6 +142,8 @@ fn connection(server: &Server, options: &ServeOptions) -> Connection {
 }
 
 struct Driver<R, W> {
+    /// The server of new connections; a handshake may choose another one for its connection.
+    server: Server,
     connection: Connection,
     reader: LineReader<R>,
     writer: W,
@@ -273,7 +276,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
     fn restart_connection(&mut self, handshake: Vec<u8>) {
         // Responses to the client before are still sent.
         self.connection.take_lines(&mut self.out, usize::MAX);
-        let next = connection(self.connection.server(), &self.options);
+        let next = connection(&self.server, &self.options);
         let mut last = std::mem::replace(&mut self.connection, next);
         let bound = self.options.teardown_timeout;
         let teardown = Box::pin(async move { last.teardown(|| sleep(bound)).await });

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use mcp_server::types::{CallToolResult, Method, RawObject};
 use mcp_server::{
-    AskError, AskOptions, BuildError, Change, NoArguments, Progress, RequestContext, Server, ServerBuilder,
-    text_resource, tool,
+    AskError, BuildError, Change, NoArguments, Progress, RequestContext, Server, ServerBuilder, text_resource, tool,
 };
 use mcp_transport_stdio::{ServeOptions, serve_stdio_with};
 use schemars::JsonSchema;
@@ -166,10 +165,13 @@ async fn ask(ctx: RequestContext, Ask { limit, after }: Ask) -> Result<String, A
         let roots = ctx.list_roots("roots").await?;
         return Ok(roots.iter().map(|root| root.uri.as_str()).collect::<Vec<_>>().join(" "));
     };
-    let options = AskOptions::default().total_timeout(Some(Duration::from_millis(limit)));
     let asked = tokio::time::Instant::now();
-    let answer = ctx.connection().request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty(), options).await;
-    answer.map(|roots| roots.as_str().to_owned()).or_else(|_| Ok(asked.elapsed().as_millis().to_string()))
+    let answer = ctx.connection().request::<RawObject>(Method::ROOTS_LIST, &RawObject::empty());
+    answer
+        .timeout(Duration::from_millis(limit))
+        .await
+        .map(|roots| roots.as_str().to_owned())
+        .or_else(|_| Ok(asked.elapsed().as_millis().to_string()))
 }
 
 /// Counts the calls of one connection.

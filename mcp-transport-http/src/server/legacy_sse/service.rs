@@ -261,7 +261,8 @@ impl LegacySseService {
             tracing::error!(target: "mcp", %error, "`HttpOptions::select_server` returned a server that cannot be served");
             return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
         }
-        let connection = Connection::long_lived(server).second_handshake(SecondHandshake::Repeat);
+        let connection =
+            Connection::long_lived(server).second_handshake(SecondHandshake::Repeat).session_id(Arc::new(id));
         let session = Arc::new(SseSession::new(id, head.principal.clone(), &connection));
         let mut pacer = Pacer::new(work_guard, http.options.keep_alive_interval);
         if let Some(ValidUntil(at)) = head.valid_until() {

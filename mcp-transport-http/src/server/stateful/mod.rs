@@ -1,14 +1,18 @@
 //! Sessions of legacy clients.
 
+mod migration;
 mod orphaned;
 mod reader;
 mod readers;
 mod record_sync;
 mod runner;
 mod session;
+mod session_code;
 mod sessions;
 mod stream;
 
+pub(crate) use migration::MigrateSession;
+pub use migration::SessionMigration;
 pub(crate) use reader::StreamReader;
 pub(crate) use session::FeedError;
 pub(crate) use sessions::Sessions;

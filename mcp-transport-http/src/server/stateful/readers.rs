@@ -1,11 +1,13 @@
 //! The tasks that wait for a session.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
 use mcp_kernel::RequestKey;
 use mcp_kernel::server::Route;
+use mcp_session::SessionId;
 
 /// The tasks of all open responses of a session, and whether one of them runs its handlers.
 ///
@@ -13,6 +15,8 @@ use mcp_kernel::server::Route;
 /// that task runs the session once more before it stops, and wakes the readers for which there are messages.
 #[derive(Default)]
 pub(crate) struct Readers {
+    /// The session, whose connection shares this value.
+    session: Option<SessionId>,
     /// Whether a task runs the session, and has to run it once more.
     running: AtomicU8,
     waiting: Mutex<Waiting>,
@@ -50,6 +54,11 @@ pub(crate) enum ReaderTarget {
 }
 
 impl Readers {
+    /// Creates the readers of a session.
+    pub(crate) fn of(session: SessionId) -> Self {
+        Self { session: Some(session), ..Self::default() }
+    }
+
     /// Adds a reader, which replaces an earlier one of the same target. Returns its number.
     pub(crate) fn add(&self, reads: Option<ReaderTarget>) -> u64 {
         let mut waiting = self.lock();
@@ -188,6 +197,13 @@ impl Waiting {
     fn reader(&self, reads: ReaderTarget) -> Option<u64> {
         let index = self.find(reads).ok()?;
         self.readers.get(index).map(|(_, reader)| *reader)
+    }
+}
+
+/// The id of the session, as handlers get it from their connection.
+impl fmt::Display for Readers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.session.map_or(Ok(()), |session| session.fmt(f))
     }
 }
 

@@ -163,7 +163,7 @@ impl RecordSync {
 /// The record state and the session change under one lock: otherwise a difference between them would look like a change
 /// made by the client.
 fn merge_record(session: &Session, record_state: &RecordState, found: VersionedRecord) {
-    let _state = session.lock();
+    let state = session.lock();
     let (base, version) = record_state.read();
     if found.version <= version {
         return;
@@ -172,6 +172,8 @@ fn merge_record(session: &Session, record_state: &RecordState, found: VersionedR
         session.connection.refresh(merge(&state_of(&base), ours, state_of(&found.record)));
     }
     record_state.set(found.record, found.version);
+    drop(state);
+    session.connection.wake_refreshed();
 }
 
 /// How many times a save is retried after a concurrent change.

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,14 +11,16 @@ use bytes::Bytes;
 use mcp_kernel::server::{Route, Transmit};
 use mcp_kernel::{RequestKey, Time};
 use mcp_server::{BoxFuture, Caller, Connection, ConnectionPort};
-use mcp_session::{EndReason, EventStore, SessionId, StoredEvent};
+use mcp_session::{EndReason, EventStore, SessionId, SessionLease, StoredEvent};
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits, Message};
 use mcp_types::{ErrorObject, Method, RawObject, Revision};
+use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::readers::{ReaderTarget, Readers};
 use super::record_sync::RecordState;
 use super::runner::{Held, Runner};
+use super::session_code::SessionCode;
 use super::stream::{ResponseStream, Stream};
 use crate::clock::now;
 use crate::rules::revision::request_id;
@@ -45,6 +47,10 @@ pub(crate) struct Session {
     pub(crate) connection: ConnectionPort,
     /// The connection, for one task at a time.
     pub(crate) runner: Runner,
+    /// The code of the application that runs as long as the session, if there is any.
+    code: OnceLock<Box<SessionCode>>,
+    /// Whether the session was resumed from the store, and the application has not completed it yet.
+    is_resuming: AtomicBool,
     /// Never locked while a handler runs.
     state: Mutex<State>,
 }
@@ -109,7 +115,9 @@ impl Session {
             is_ended: false,
             orphan_reader: None,
         };
-        let readers = Arc::default();
+        let readers = Arc::new(Readers::of(id));
+        let mut connection = connection.session_id(Arc::clone(&readers) as _);
+        let code = connection.take_session_future();
         Self {
             id,
             revision,
@@ -119,6 +127,8 @@ impl Session {
             connection: connection.port(),
             runner: Runner::new(connection, &readers),
             readers,
+            code: code.map(SessionCode::boxed).map_or_else(OnceLock::new, OnceLock::from),
+            is_resuming: AtomicBool::new(false),
             state: Mutex::new(state),
         }
     }
@@ -369,19 +379,25 @@ impl Session {
     #[must_use]
     pub(crate) fn end(self: Arc<Self>, reason: EndReason) -> Option<BoxFuture<()>> {
         self.lock().is_ended = true;
+        let code = self.code.get().and_then(|code| code.stop());
         if let Some(held) = self.runner.take() {
-            return self.tear_down(held, reason);
+            return self.tear_down(held, reason, code);
         }
         Some(Box::pin(async move {
             // A handler of the session itself may end it, and still be running.
-            let teardown = poll_fn(|cx| self.runner.poll_take(cx).map(|held| self.tear_down(held, reason))).await;
-            if let Some(teardown) = teardown {
+            let held = poll_fn(|cx| self.runner.poll_take(cx)).await;
+            if let Some(teardown) = self.tear_down(held, reason, code) {
                 teardown.await;
             }
         }))
     }
 
-    fn tear_down(&self, mut held: Held<'_>, reason: EndReason) -> Option<BoxFuture<()>> {
+    fn tear_down(
+        self: &Arc<Self>,
+        mut held: Held<'_>,
+        reason: EndReason,
+        code: Option<JoinHandle<()>>,
+    ) -> Option<BoxFuture<()>> {
         let goes_on = reason != EndReason::Deleted && self.events.as_ref().is_some_and(|events| events.is_shared);
         // Readers that wait for a response receive an error.
         for stream in self.lock().streams.values_mut() {
@@ -398,16 +414,79 @@ impl Session {
                 stream.has_response()
             });
             drop(state);
-            let teardown = connection.take_teardown(|| sleep(TEARDOWN_TIMEOUT));
+            let teardown = code.is_none().then(|| connection.take_teardown(|| sleep(TEARDOWN_TIMEOUT)));
             connection.handle_disconnect();
-            teardown
+            teardown.flatten()
         });
         drop(held);
         if let Some(events) = self.events.as_ref().filter(|_| !goes_on) {
             events.store.forget(self.id);
         }
         self.readers.wake_all();
-        teardown.flatten()
+        match code {
+            None => teardown.flatten(),
+            Some(code) => Some(Box::pin(Arc::clone(self).tear_down_after(code))),
+        }
+    }
+}
+
+impl Session {
+    /// Starts the code that runs as long as the session, unless that was done before.
+    pub(crate) fn start(session: &SessionLease<Self>) {
+        if let Some(code) = session.code.get() {
+            code.start(session);
+        }
+    }
+
+    /// Creates a session of another process, which is complete after [`set_resumed`](Self::set_resumed).
+    pub(crate) fn resumed(
+        id: SessionId,
+        connection: Connection,
+        revision: Revision,
+        events: Option<EventLog>,
+        record_state: RecordState,
+        counters: Arc<SessionCounters>,
+    ) -> Self {
+        let session = Self::new(id, connection, revision, events, Some(record_state), counters);
+        session.is_resuming.store(true, Ordering::Relaxed);
+        session
+    }
+
+    /// Returns whether the session may not be used yet.
+    pub(crate) fn is_resuming(&self) -> bool {
+        self.is_resuming.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_resumed(&self) {
+        self.is_resuming.store(false, Ordering::Release);
+    }
+
+    /// Starts the code that runs as long as a session that was resumed.
+    pub(crate) async fn resume_code(session: &SessionLease<Self>, caller: Caller) {
+        let mut held = poll_fn(|cx| session.runner.poll_take(cx)).await;
+        let code = held.with(|connection| {
+            connection.resume_session(caller);
+            connection.take_session_future()
+        });
+        drop(held);
+        session.pump(None);
+        if let Some(code) = code.flatten() {
+            // It was not set before, as one request resumes the session.
+            let _ = session.code.set(SessionCode::boxed(code));
+            Self::start(session);
+        }
+    }
+
+    /// Runs the callbacks at the end of the connection after the code of the session was dropped, which may add some.
+    async fn tear_down_after(self: Arc<Self>, code: JoinHandle<()>) {
+        // The task was cancelled, or has ended before.
+        let _ = code.await;
+        let mut held = poll_fn(|cx| self.runner.poll_take(cx)).await;
+        let teardown = held.with(|connection| connection.take_teardown(|| sleep(TEARDOWN_TIMEOUT)));
+        drop(held);
+        if let Some(teardown) = teardown.flatten() {
+            teardown.await;
+        }
     }
 }
 

@@ -7,20 +7,21 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response, StatusCode};
 use mcp_kernel::server::Route;
-use mcp_server::{BoxFuture, Connection, Server};
+use mcp_server::{BoxFuture, Connection, Principal, Server};
 use mcp_session::{
     EndReason, EndedSession, EventIdKey, MemoryEventStore, NoRandomness, SessionError, SessionId, SessionLease,
     SessionManager, SessionMetrics,
 };
 use mcp_types::jsonrpc::{Incoming, Message};
-use mcp_types::{Era, ErrorCode, ErrorObject, Method};
+use mcp_types::{Era, ErrorCode, ErrorObject, Method, RequestId, Revision};
 
 use tokio::runtime::Handle;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, timeout};
 
+use super::migration::{MigrateSession, Migrations, ResumeRequest};
 use super::reader::{StreamReader, StreamSettings};
-use super::record_sync::{self, RecordState, RecordSync};
+use super::record_sync::{self, RecordSync};
 use super::session::{EventLog, FeedError, Session, SessionCounters};
 use crate::clock::now;
 use crate::rules::header_names::{LAST_EVENT, SESSION};
@@ -39,11 +40,13 @@ use crate::server::teardown::TEARDOWN_TIMEOUT;
 
 /// All sessions of a service.
 pub(crate) struct Sessions {
-    manager: SessionManager<Session>,
+    pub(super) manager: SessionManager<Session>,
     settings: StreamSettings,
-    events: Option<EventLog>,
+    pub(super) events: Option<EventLog>,
     record_sync: Option<RecordSync>,
-    counters: Arc<SessionCounters>,
+    pub(super) migrations: Migrations,
+    pub(super) migrate: Option<MigrateSession>,
+    pub(super) counters: Arc<SessionCounters>,
     /// The `Retry-After` of clients for which there is no session.
     retry_after: Duration,
 }
@@ -53,6 +56,21 @@ const RECORD_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// How many sessions are checked at the same time.
 const CONCURRENT_RECORD_CHECKS: usize = 32;
+
+/// The request that begins a session.
+struct NewSession {
+    id: Option<RequestId>,
+    principal: Option<Principal>,
+    permit: Permit,
+    work_guard: WorkGuard,
+}
+
+/// A session that has begun, or a handshake that was refused.
+enum Begun {
+    Response(Response<ResponseBody>),
+    /// The record of the session has to be saved before the response.
+    Saving(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
+}
 
 /// The session of a request, or the refusal if there is none.
 pub(crate) type SessionLookup = Result<SessionLease<Session>, Refusal>;
@@ -81,7 +99,9 @@ impl Sessions {
             None => EventLog { store: Arc::new(MemoryEventStore::default()), is_shared: false },
         });
         let manager = SessionManager::measured(options.session_options.clone(), Session::bytes);
-        Ok(Self { manager, settings, events, record_sync, counters: Arc::default(), retry_after: options.retry_after })
+        let (migrations, migrate) = (Migrations::default(), options.session_migration.clone());
+        let (counters, retry_after) = (Arc::default(), options.retry_after);
+        Ok(Self { manager, settings, events, record_sync, migrations, migrate, counters, retry_after })
     }
 
     pub(crate) fn metrics(&self) -> SessionMetrics {
@@ -165,44 +185,39 @@ impl Sessions {
         let permit = admit()?;
         let (sessions, server) = (Arc::clone(self), server.clone());
         let (parts, principal) = (Arc::clone(&head.parts), head.principal.clone());
+        let request = ResumeRequest { id, server, select_server, parts, principal };
         Ok(Some(Box::pin(async move {
             let _permit = permit;
             let found = record_sync.load(id).await?;
-            let principal = principal.as_ref();
-            let owner = found.as_ref().and_then(|found| found.record.principal.clone());
-            if owner.is_some() && owner.as_ref() != principal {
+            let owner = found.as_ref().and_then(|found| found.record.principal.as_ref());
+            if owner.is_some() && owner != request.principal.as_ref() {
                 // The session is not restored for another principal.
                 return Err(refusal(&sessions.manager.refuse_wrong_owner()));
             }
-            let manager = &sessions.manager;
-            let here = if manager.contains(&id) { manager.enter(&id, principal).ok() } else { None };
-            let session = match (found, here) {
-                (Some(found), Some(session)) => {
-                    record_sync.refresh(&session, found);
-                    session
+            let (manager, principal) = (&sessions.manager, request.principal.as_ref());
+            let mut found = found;
+            let session = loop {
+                let here = if manager.contains(&id) { manager.enter(&id, principal).ok() } else { None };
+                match (found, here) {
+                    (Some(record), Some(session)) if session.is_resuming() => found = Some(record),
+                    (Some(found), Some(session)) => {
+                        record_sync.refresh(&session, found);
+                        break session;
+                    }
+                    (Some(record), None) => match sessions.resume(&request, record).await? {
+                        Ok(session) => break session,
+                        Err(record) => found = Some(record),
+                    },
+                    // Another process has deleted it.
+                    (None, Some(session)) => {
+                        drop(tear_down(manager.end(&session.id, principal, EndReason::Deleted)));
+                        return Ok(());
+                    }
+                    // The request is refused when the session is looked up.
+                    (None, None) => return Ok(()),
                 }
-                (Some(found), None) => {
-                    let server = match select_server {
-                        Some(select_server) => select_server(parts).await?,
-                        None => server,
-                    };
-                    let connection = record_sync::resume(&server, &found.record)?;
-                    let revision = found.record.revision;
-                    let (events, counters) = (sessions.events.clone(), Arc::clone(&sessions.counters));
-                    let record_state = RecordState::new(found.record, found.version);
-                    let make = |id| Session::new(id, connection, revision, events, Some(record_state), counters);
-                    let adopted =
-                        manager.adopt(id, owner, make).map_err(|refused| sessions.too_many_sessions(&refused))?;
-                    drop(tear_down(adopted.evicted));
-                    adopted.lease
-                }
-                // Another process has deleted it.
-                (None, Some(session)) => {
-                    drop(tear_down(manager.end(&session.id, principal, EndReason::Deleted)));
-                    return Ok(());
-                }
-                // The request is refused when the session is looked up.
-                (None, None) => return Ok(()),
+                // Another request resumes the session.
+                sessions.migrations.wait(id).await;
             };
             if !record_sync.touch(&session).await? {
                 // Another process has just deleted it.
@@ -270,18 +285,36 @@ impl Sessions {
         incoming: Incoming<'_>,
         (work_guard, permit): (WorkGuard, Permit),
     ) -> Result<ResponseStage, Refusal> {
-        let principal = head.principal.clone();
-        let request = request_id(&incoming).filter(|_| self.record_sync.is_some()).cloned();
+        let may_wait = self.record_sync.is_some() || server.config().intercept_initialize;
+        let id = request_id(&incoming).filter(|_| may_wait).cloned();
         let mut connection = Connection::long_lived(server);
-        connection.feed_parsed(now(), incoming, &head.caller(), None);
+        let key = connection.feed_parsed(now(), incoming, &head.caller(), None);
+        let new = NewSession { id, principal: head.principal, permit, work_guard };
+        if key.is_none_or(|key| !connection.is_open(key)) {
+            return Ok(match self.begin(connection, new)? {
+                Begun::Response(response) => ResponseStage::ready(response),
+                Begun::Saving(saving) => ResponseStage::Saving(saving),
+            });
+        }
+        // The application decides about the handshake. If the client disconnects, the decision is dropped.
+        let sessions = Arc::clone(self);
+        Ok(ResponseStage::Saving(Box::pin(async move {
+            std::future::poll_fn(|cx| connection.poll(cx, now())).await;
+            let (id, revision) = (new.id.clone(), connection.negotiated().unwrap_or(Revision::LATEST_LEGACY));
+            match sessions.begin(connection, new).map_err(|refusal| refusal.of(id, revision))? {
+                Begun::Response(response) => Ok(response),
+                Begun::Saving(saving) => saving.await,
+            }
+        })))
+    }
+
+    /// Creates the session of a client whose `initialize` was accepted, and responds.
+    fn begin(self: &Arc<Self>, mut connection: Connection, new: NewSession) -> Result<Begun, Refusal> {
+        let NewSession { id: request, principal, permit, work_guard } = new;
         let answer = std::iter::from_fn(|| connection.poll_transmit()).find(|it| matches!(it.route, Route::Reply(_)));
-        let Some(answer) = answer else { return Ok(ResponseStage::ready(accepted())) };
+        let Some(answer) = answer else { return Ok(Begun::Response(accepted())) };
         let Some(revision) = connection.handle().negotiated() else {
-            return Ok(ResponseStage::ready(json(
-                status_of(Era::Legacy, answer.failure),
-                answer.message,
-                Some(permit),
-            )));
+            return Ok(Begun::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
         };
         let record_state =
             self.record_sync.as_ref().and_then(|_| record_sync::new_state(&connection, principal.clone()));
@@ -292,22 +325,24 @@ impl Sessions {
         drop(tear_down(created.evicted));
         let (session, response) = (created.lease, json(StatusCode::OK, answer.message, Some(permit)));
         let Some(record_sync) = self.record_sync.clone() else {
-            return Ok(ResponseStage::ready(with_session_id(response, session.id)));
+            Session::start(&session);
+            return Ok(Begun::Response(with_session_id(response, session.id)));
         };
         let manager = self.manager.clone();
-        Ok(ResponseStage::Saving(Box::pin(async move {
+        Ok(Begun::Saving(Box::pin(async move {
             let _work_guard = work_guard;
             if let Err(refusal) = record_sync.save_new(&session).await {
                 // A session that cannot be saved is not kept in memory either.
                 drop(tear_down(manager.end(&session.id, principal.as_ref(), EndReason::Deleted)));
                 return Err(refusal.of(request, revision));
             }
+            Session::start(&session);
             Ok(with_session_id(response, session.id))
         })))
     }
 
     /// Refuses a session with `Retry-After`.
-    fn too_many_sessions(&self, refused: &SessionError) -> Refusal {
+    pub(super) fn too_many_sessions(&self, refused: &SessionError) -> Refusal {
         refusal(refused).header(RETRY_AFTER, HeaderValue::from(self.retry_after.as_secs().max(1)))
     }
 
@@ -418,7 +453,7 @@ fn check_version(head: &RequestHead, session: &Session) -> Result<(), Refusal> {
 }
 
 /// Ends sessions, and spawns the teardown of their handlers.
-fn tear_down(ended: impl IntoIterator<Item = EndedSession<Session>>) -> Vec<JoinHandle<()>> {
+pub(super) fn tear_down(ended: impl IntoIterator<Item = EndedSession<Session>>) -> Vec<JoinHandle<()>> {
     let end = |EndedSession { value, reason, .. }: EndedSession<Session>| {
         let runtime = Handle::try_current().ok()?;
         Some(runtime.spawn(value.end(reason)?))

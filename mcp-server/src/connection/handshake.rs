@@ -1,0 +1,205 @@
+//! The decision of the application about the handshake of a legacy client.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use mcp_kernel::server::{HandshakeRequest, Principal};
+use mcp_types::{
+    ClientCapabilities, ClientCapability, ErrorObject, Implementation, InitializeRequestParams, ProtocolVersion,
+    RawObject, Revision,
+};
+
+use crate::connection::{Caller, Connection};
+use crate::extensions::Extensions;
+use crate::serve::endpoint::BoxFuture;
+use crate::server::Server;
+
+/// Decides about a handshake.
+pub(crate) type HandshakeHandler = Arc<dyn Fn(Handshake) -> Decision + Send + Sync>;
+
+/// The server for the connection, or the error for the client.
+type Decision = BoxFuture<Result<Server, ErrorObject>>;
+
+/// The handshake of a legacy client, for [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize).
+pub struct Handshake {
+    server: Server,
+    params: InitializeRequestParams,
+    revision: Revision,
+    caller: Caller,
+    is_resumed: bool,
+}
+
+impl Handshake {
+    /// Returns the server that the client connected to.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Returns the name and version that the client claims. They are not verified.
+    #[must_use]
+    pub fn client_info(&self) -> &Implementation {
+        &self.params.client_info
+    }
+
+    /// Returns the capabilities that the client declares.
+    #[must_use]
+    pub fn capabilities(&self) -> &ClientCapabilities {
+        &self.params.capabilities
+    }
+
+    /// Returns whether the client declares a capability.
+    #[must_use]
+    pub fn supports(&self, capability: ClientCapability) -> bool {
+        capability.is_declared(&self.params.capabilities)
+    }
+
+    /// Returns the protocol version that the client requests, which may be unknown.
+    #[must_use]
+    pub fn requested_version(&self) -> &ProtocolVersion {
+        &self.params.protocol_version
+    }
+
+    /// Returns the revision that is negotiated if the server is kept. Of a session that is resumed, returns its revision.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Returns the authenticated user, as the transport reported it; `None` on stdio.
+    #[must_use]
+    pub fn principal(&self) -> Option<&Principal> {
+        self.caller.principal.as_ref()
+    }
+
+    /// Returns a value that the transport attached to the request, by its type. Over HTTP there is an
+    /// `http::request::Parts`, as in [`RequestContext::extension`](crate::RequestContext::extension).
+    #[must_use]
+    pub fn extension<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.caller.extensions.share()
+    }
+
+    /// Returns whether the handshake took place in another process or before a restart, and this process resumes the
+    /// session. The caller is then that of the current request, and an error makes the session unknown.
+    #[must_use]
+    pub fn is_resumed(&self) -> bool {
+        self.is_resumed
+    }
+}
+
+impl std::fmt::Debug for Handshake {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handshake")
+            .field("client_info", self.client_info())
+            .field("revision", &self.revision)
+            .field("caller", &self.caller)
+            .field("is_resumed", &self.is_resumed)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A handshake whose decision is pending.
+pub(crate) struct PendingHandshake {
+    decision: Decision,
+    caller: Caller,
+}
+
+impl Server {
+    /// Lets [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) choose the server for a session that
+    /// another process began with these `initialize` parameters. Returns `None` if no function is set.
+    ///
+    /// For transports, before [`Connection::resume`].
+    #[must_use]
+    pub fn choose_for_resume(
+        &self,
+        initialize: &RawObject,
+        revision: Revision,
+        caller: Caller,
+    ) -> Option<BoxFuture<Result<Self, ErrorObject>>> {
+        let decide = self.hooks().on_initialize.as_ref()?;
+        let params = match initialize.decode() {
+            Ok(params) => params,
+            Err(fault) => {
+                let error = ErrorObject::invalid_params(fault.to_string());
+                return Some(Box::pin(std::future::ready(Err(error))));
+            }
+        };
+        let handshake = Handshake { server: self.clone(), params, revision, caller, is_resumed: true };
+        Some(call(decide, handshake).unwrap_or_else(|error| Box::pin(std::future::ready(Err(error)))))
+    }
+}
+
+impl Connection {
+    /// Lets the application decide about a handshake, or accepts it at once.
+    pub(super) fn begin_handshake(&mut self, request: HandshakeRequest, extensions: Extensions) {
+        let HandshakeRequest { params, revision, principal, .. } = request;
+        let caller = Caller { principal, extensions };
+        let Some(decide) = &self.server.hooks().on_initialize else { return self.accept_handshake(None, caller) };
+        let server = self.server.clone();
+        let handshake = Handshake { server, params, revision, caller: caller.clone(), is_resumed: false };
+        match call(decide, handshake) {
+            Ok(decision) => self.handshake = Some(Box::new(PendingHandshake { decision, caller })),
+            Err(error) => self.input(|kernel| kernel.refuse_handshake(&error)),
+        }
+    }
+
+    /// Continues the decision about the handshake.
+    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) {
+        let Some(pending) = &mut self.handshake else { return };
+        let decision = match catch_unwind(AssertUnwindSafe(|| pending.decision.as_mut().poll(cx))) {
+            Ok(Poll::Pending) => return,
+            Ok(Poll::Ready(decision)) => decision,
+            Err(_) => Err(panicked()),
+        };
+        let Some(pending) = self.handshake.take() else { return };
+        match decision {
+            Ok(server) => self.accept_handshake(Some(server), pending.caller),
+            Err(error) => {
+                tracing::debug!(target: "mcp", %error, "handshake refused");
+                self.input(|kernel| kernel.refuse_handshake(&error));
+            }
+        }
+    }
+
+    /// Refuses the handshake if its decision is pending.
+    pub(super) fn refuse_handshake(&mut self, error: &ErrorObject) {
+        if self.handshake.take().is_some() {
+            self.input(|kernel| kernel.refuse_handshake(error));
+        }
+    }
+
+    fn accept_handshake(&mut self, chosen: Option<Server>, caller: Caller) {
+        let chosen = chosen.filter(|chosen| !chosen.is_same(&self.server));
+        let config = chosen.as_ref().map(|chosen| Arc::clone(chosen.config()));
+        if let Some(chosen) = chosen {
+            self.switch_to(chosen);
+        }
+        if self.input(|kernel| kernel.accept_handshake(config)) {
+            self.start_session(caller, false);
+        }
+    }
+
+    /// Makes another server serve the connection.
+    fn switch_to(&mut self, server: Server) {
+        if self.shared.has_joined.load(Ordering::Relaxed) {
+            self.server.broadcast().leave(&self.shared);
+            self.shared.has_joined.store(false, Ordering::Relaxed);
+            server.broadcast().join(&self.shared);
+        }
+        // A connection has one handshake, so it was not set before.
+        let _ = self.shared.chosen_server.set(server.clone());
+        self.server = server;
+    }
+}
+
+fn call(decide: &HandshakeHandler, handshake: Handshake) -> Result<Decision, ErrorObject> {
+    catch_unwind(AssertUnwindSafe(|| decide(handshake))).map_err(|_| panicked())
+}
+
+fn panicked() -> ErrorObject {
+    tracing::error!(target: "mcp", "the function of `ServerBuilder::on_initialize` panicked");
+    ErrorObject::internal_error("the handshake failed")
+}
