@@ -1,5 +1,6 @@
 //! Middleware sees the end of each request, whatever its cause.
 
+use std::error::Error as _;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -272,7 +273,8 @@ fn aut_2_middleware_goes_on_after_a_round() {
             let response = next.run(ctx.clone()).await;
             assert!(matches!(response, Ok(Response::InputRequired(_))));
             waiting.wait().await;
-            notes.add(ctx.list_roots("more").await.expect_err("an error").to_string());
+            let refused = ctx.list_roots("more").await.expect_err("an error");
+            notes.add(format!("{refused}: {}", refused.source().expect("a reason")));
             response
         }
     });
