@@ -72,9 +72,13 @@
 //! | `redis` | sessions and events of an HTTP server in Redis; implies `http` | `redis` |
 //! | `memory` | a client connected to a server in the same process, for tests; implies `server` and `client` | `client` |
 //! | `tower` | tower layers around the requests of a server; implies `server` | `server` |
-//! | `validate` | JSON Schema validation of arguments and structured results | `server`, `client` |
+//! | `anyhow` | handlers that return `anyhow::Error`; implies `server` | `server` |
+//! | `blocking` | tools whose functions block, on the threads of tokio; implies `server` | `server` |
+//! | `validate` (default) | JSON Schema validation of arguments and structured results | `server`, `client` |
 //!
-//! Features only add API. The [types of the protocol](types) need no feature.
+//! Features only add API, except for `validate`: it enforces the constraints of schemas that deserialising does not check, such
+//! as `#[schemars(range(max = 8))]`, and is half of the dependency tree. Without it they are hints for the model. The [types of
+//! the protocol](types) need no feature.
 //!
 //! # Where to go next
 //!
@@ -87,7 +91,7 @@
 //! | store sessions outside of the process | [`mcp::session`][session] |
 //! | read and write messages yourself, as gateways and inspectors do | [`mcp::types`](types) |
 //! | run something | the examples in the repository; `examples/README.md` is their index |
-//! | test servers and clients; ask the user while a tool runs; serve with or without sessions; run several instances | the guides in `docs/` |
+//! | return errors, use state and users, add middleware, show tools per user, keep state between calls, ask the user, test, run several instances, write a gateway or a transport | the guides in `docs/`, which README.md lists |
 //!
 //! # Deriving `JsonSchema`
 //!

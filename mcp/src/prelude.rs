@@ -3,6 +3,8 @@
 //! | names | feature |
 //! |---|---|
 //! | `Server`, `tool`, `prompt`, `resource`, `template`, `RequestContext`, `HandlerError`, `Json`, `NoArguments` | `server` |
+//! | `tool_fn`, `prompt_fn`, `resource_fn`, `template_fn`, `State`, `Principal` | `server` |
+//! | `Handle`, `Handles`, `HandleValue` | `server` |
 //! | `JsonSchema`, and `schemars` for the code that its derive generates | `server` |
 //! | `Client` | `client` |
 //! | `ChildTransport`, `ServerCommand` | `client` and `stdio` |
@@ -13,7 +15,12 @@
 #[cfg(feature = "client")]
 pub use mcp_client::Client;
 #[cfg(feature = "server")]
-pub use mcp_server::{HandlerError, Json, NoArguments, RequestContext, Server, prompt, resource, template, tool};
+pub use mcp_server::extract::State;
+#[cfg(feature = "server")]
+pub use mcp_server::{
+    Handle, HandleValue, HandlerError, Handles, Json, NoArguments, Principal, RequestContext, Server, prompt, prompt_fn,
+    resource, resource_fn, template, template_fn, tool, tool_fn,
+};
 #[cfg(feature = "http-client")]
 pub use mcp_transport_http::HttpTransport;
 #[cfg(feature = "http")]

@@ -92,6 +92,7 @@ mod tests {
     }
 
     /// Tools with arguments as most have them are not validated a second time.
+    // covers: AUT-7
     #[test]
     fn aut_7_types_alone_are_no_constraints() {
         let plain = schema::of_arguments::<Plain>().unwrap();
@@ -99,6 +100,7 @@ mod tests {
         assert!(!schema::of_arguments::<crate::NoArguments>().unwrap().has_constraints);
     }
 
+    // covers: AUT-7
     #[test]
     fn aut_7_constraints_are_found() {
         assert!(one!(

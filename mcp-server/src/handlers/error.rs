@@ -240,6 +240,7 @@ mod tests {
         MissingCapability(ClientCapability::Sampling).into()
     }
 
+    // covers: AUT-1
     #[test]
     fn aut_1_protocol_errors_are_found_in_causes() {
         let found = Some(ErrorCode::INVALID_PARAMS);
@@ -256,6 +257,7 @@ mod tests {
     }
 
     /// A transparent error shows neither itself nor the error that it stands for, only the cause of that one.
+    // covers: AUT-1
     #[test]
     fn aut_1_transparent_errors_hide_nothing() {
         let found = Some(ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY);
@@ -267,6 +269,7 @@ mod tests {
         assert_eq!(code(Inner::from(AskError::from(invalid))), Some(ErrorCode::INVALID_PARAMS));
     }
 
+    // covers: AUT-1
     #[cfg(feature = "anyhow")]
     #[test]
     fn aut_1_anyhow_is_searched() {
@@ -282,6 +285,7 @@ mod tests {
         assert_eq!((error.to_string().as_str(), error.causes().as_str()), ("context", "context: cause"));
     }
 
+    // covers: AUT-1
     #[test]
     fn aut_1_sources_are_kept() {
         let error = HandlerError::from(Outer(object().into()));

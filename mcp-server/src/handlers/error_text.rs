@@ -135,6 +135,7 @@ mod tests {
         Transparent(AskError),
     }
 
+    // covers: AUT-1
     #[test]
     fn aut_1_hints_for_developers_are_not_shown() {
         let hint = "set `ServerBuilder::random_source`";

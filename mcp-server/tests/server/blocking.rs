@@ -57,6 +57,7 @@ fn call(client: &mut ScriptedClient, tool: &str, arguments: Value) -> Value {
     client.response_to(id)
 }
 
+// covers: AUT-11
 #[test]
 fn aut_11_functions_that_block_have_their_own_thread() {
     let runtime = runtime();
@@ -79,6 +80,7 @@ fn aut_11_functions_that_block_have_their_own_thread() {
 }
 
 /// A cancelled call waits no longer, its function can see that, and one in the queue never runs.
+// covers: AUT-11
 #[test]
 fn aut_11_blocking_functions_see_the_cancellation() {
     let runtime = runtime();
@@ -112,6 +114,7 @@ fn aut_11_blocking_functions_see_the_cancellation() {
     }
 }
 
+// covers: AUT-11
 #[test]
 fn aut_11_blocking_tools_need_a_runtime() {
     for revision in ERAS {

@@ -121,6 +121,7 @@ fn names(tools: &[Tool]) -> Vec<String> {
 }
 
 /// A client that declared no elicitation gets -32021 through every type of error.
+// covers: AUT-1
 #[test]
 fn aut_1_a_missing_capability_survives_every_error_type() {
     let (names, server) = (names(&asking()), server_with(asking()));
@@ -134,6 +135,7 @@ fn aut_1_a_missing_capability_survives_every_error_type() {
     }
 }
 
+// covers: AUT-1
 #[test]
 fn aut_1_error_objects_survive_every_error_type() {
     let (names, server) = (names(&refusing()), server_with(refusing()));
@@ -147,6 +149,7 @@ fn aut_1_error_objects_survive_every_error_type() {
 }
 
 /// All other errors are for the model to read: the text of the outermost.
+// covers: AUT-1
 #[test]
 fn aut_1_other_errors_are_results() {
     let mut tools = vec![
@@ -175,6 +178,7 @@ fn aut_1_other_errors_are_results() {
 }
 
 /// A stateless legacy request cannot ask: the model reads that, and the log says why.
+// covers: AUT-1
 #[test]
 fn aut_1_hints_go_to_the_log() {
     let (names, server) = (names(&asking()), server_with(asking()));
@@ -227,6 +231,7 @@ fn told(client: &mut ScriptedClient, method: &str, params: Value) -> String {
     text.as_str().expect("a text").to_owned()
 }
 
+// covers: AUT-1
 #[test]
 fn aut_1_causes_are_logged() {
     for revision in ERAS {
@@ -243,6 +248,7 @@ fn aut_1_causes_are_logged() {
 }
 
 /// One function sees all errors, and decides what clients get to know.
+// covers: AUT-1
 #[test]
 fn aut_1_one_policy_for_all_handlers() {
     let seen = Arc::new(Mutex::new(Vec::new()));
@@ -270,6 +276,7 @@ fn aut_1_one_policy_for_all_handlers() {
 }
 
 /// A policy does not mask errors of the protocol.
+// covers: AUT-1
 #[test]
 fn aut_1_policies_leave_protocol_errors_alone() {
     let masked = |server: ServerBuilder| server.on_handler_error(|_, _| ErrorText::masked());
@@ -282,6 +289,7 @@ fn aut_1_policies_leave_protocol_errors_alone() {
 }
 
 /// Without the feature, errors of the protocol in `anyhow::Error` would get lost.
+// covers: AUT-1
 #[cfg(not(feature = "anyhow"))]
 #[test]
 fn aut_1_anyhow_needs_its_feature() {

@@ -79,6 +79,7 @@ fn built() -> Server {
     })
 }
 
+// covers: AUT-6
 #[test]
 fn aut_6_parameters_come_in_any_order() {
     let server = built();
@@ -98,6 +99,7 @@ fn aut_6_parameters_come_in_any_order() {
     }
 }
 
+// covers: AUT-6
 #[test]
 fn aut_6_arguments_are_described_and_checked_as_ever() {
     let server = built();
@@ -139,6 +141,7 @@ struct Day {
     format: Option<Format>,
 }
 
+// covers: AUT-6
 #[test]
 fn aut_6_prompts_and_resources_take_them_too() {
     let day = async |State(store): State<Store>, Day { day, format }: Day| match format {
@@ -217,6 +220,7 @@ fn caller(subject: &str) -> Caller {
     caller
 }
 
+// covers: AUT-6
 #[test]
 fn aut_6_users_and_extensions_are_taken_from_the_request() {
     let server = server(|server| {
@@ -249,6 +253,7 @@ fn aut_6_users_and_extensions_are_taken_from_the_request() {
 }
 
 /// A forgotten state is told when the server is built, with the handler that needs it.
+// covers: AUT-6
 #[test]
 fn aut_6_a_forgotten_state_is_a_build_error() {
     let read = async |_: State<Store>| "";
@@ -272,6 +277,7 @@ fn aut_6_a_forgotten_state_is_a_build_error() {
     server.update(|registry| registry.add_tool(tool_fn("again", args_first))).unwrap();
 }
 
+// covers: AUT-6
 #[test]
 fn aut_6_one_struct_of_arguments_only() {
     let refusal = refused(|server| server.tool(tool_fn("both", async |_: Find, _: Review| "")));

@@ -253,6 +253,7 @@ fn completion_of(prompt: &str, argument: &str, value: &str) -> Value {
 }
 
 /// The variants of an enum are suggested unless the application does better.
+// covers: AUT-11
 #[test]
 fn aut_11_enums_complete_by_themselves() {
     let better = async |_: RequestContext, _: CompletionInput| vec!["better".to_owned()];
@@ -280,6 +281,7 @@ fn aut_11_enums_complete_by_themselves() {
 }
 
 /// A prompt with an enum can be added to a server that declared no completions; there it has none.
+// covers: AUT-11
 #[test]
 fn aut_11_enums_do_not_need_the_capability() {
     let server = server(|server| server.offers_prompts());
@@ -289,6 +291,7 @@ fn aut_11_enums_do_not_need_the_capability() {
     client.error("completion/complete", completion_of("review", "tone", ""), -32601);
 }
 
+// covers: AUT-11
 #[test]
 fn aut_11_completers_may_fail() {
     let broken = async |_: RequestContext, typed: CompletionInput| {

@@ -199,6 +199,7 @@ fn caching_is_said_where_it_belongs() {
 }
 
 /// JSON is text of its own type, unless another one is set.
+// covers: AUT-11
 #[test]
 fn aut_11_resources_may_be_json() {
     let value = || json!({ "a": 1 });

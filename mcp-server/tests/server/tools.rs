@@ -279,6 +279,7 @@ fn sec_2_reserved_names_in_arguments_are_refused() {
 }
 
 /// Constraints that types do not have are enforced, in the words of all argument errors.
+// covers: AUT-7
 #[cfg(feature = "validate")]
 #[test]
 fn aut_7_constraints_are_enforced() {
@@ -331,6 +332,7 @@ fn aut_7_constraints_are_enforced() {
 }
 
 /// A pattern that cannot be used is told when the server is built.
+// covers: AUT-7
 #[cfg(feature = "validate")]
 #[test]
 fn aut_7_constraints_must_be_valid() {
@@ -345,6 +347,7 @@ fn aut_7_constraints_must_be_valid() {
 }
 
 /// Structured content with blocks of its own.
+// covers: AUT-11
 #[test]
 fn aut_11_structured_content_may_have_other_blocks() {
     let add = tool("add", async |_, Add { a, b }: Add| {
@@ -371,6 +374,7 @@ struct Multiply {
     a: i64,
 }
 
+// covers: AUT-11
 #[test]
 fn aut_11_doc_comments_describe_tools() {
     let server = server(|server| {

@@ -37,6 +37,7 @@ fn run_in_one_module() {
     }
 }
 
+// covers: GW-12
 #[test]
 fn client_and_server_work_in_one_module() {
     run_in_one_module();
