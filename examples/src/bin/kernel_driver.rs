@@ -1,4 +1,6 @@
 //! A driver of `mcp-kernel` without any runtime: a server with one tool on standard streams, with two threads.
+#![expect(clippy::disallowed_methods, reason = "a driver reads the clock, and this one has threads")]
+
 use std::error::Error;
 use std::io::{BufRead, Read, Write};
 use std::sync::{Arc, mpsc};
