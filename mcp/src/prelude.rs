@@ -18,8 +18,8 @@ pub use mcp_client::Client;
 pub use mcp_server::extract::State;
 #[cfg(feature = "server")]
 pub use mcp_server::{
-    Handle, HandleValue, HandlerError, Handles, Json, NoArguments, Principal, RequestContext, Server, prompt, prompt_fn,
-    resource, resource_fn, template, template_fn, tool, tool_fn,
+    Handle, HandleValue, HandlerError, Handles, Json, NoArguments, Principal, RequestContext, Server, prompt,
+    prompt_fn, resource, resource_fn, template, template_fn, tool, tool_fn,
 };
 #[cfg(feature = "http-client")]
 pub use mcp_transport_http::HttpTransport;

@@ -21,11 +21,8 @@ struct Basket(String);
 /// A server whose tool tells what is in the basket of the session.
 fn shop() -> Server {
     let tell = async |ctx: RequestContext, _: NoArguments| {
-        ctx.connection()
-            .scratch()
-            .unwrap()
-            .get::<Basket>()
-            .map_or_else(|| "nothing".to_owned(), |basket| basket.0.clone())
+        let basket = ctx.connection().scratch().ok().and_then(|scratch| scratch.get::<Basket>());
+        basket.map_or_else(|| "nothing".to_owned(), |basket| basket.0.clone())
     };
     Server::builder("shop", "1.0").tool(tool("basket", tell)).build().expect("a server")
 }
