@@ -146,7 +146,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     /// left to the handlers of the client.
     ///
     /// The client has to declare the capabilities: those of its handlers, and those of
-    /// [`ClientBuilder::capabilities`](crate::ClientBuilder::capabilities). See [`MessageContext`](crate::MessageContext)
+    /// [`ClientBuilder::capabilities`](crate::ClientBuilder::capabilities). See [`MessageContext`]
     /// for the requests that are known to belong to a call; others are left to the handlers of the client. Form content is
     /// completed and checked as that of [`on_form_elicitation`](crate::ClientBuilder::on_form_elicitation) is. If the
     /// call is dropped while the function handles a request of a legacy server, the function goes on until the server cancels
@@ -181,7 +181,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 
     /// Attaches a value to the call, which replaces one of the same type. It is not sent: handlers of the call's
-    /// server-to-client requests and log messages get it in their [`MessageContext`](crate::MessageContext), and a transport
+    /// server-to-client requests and log messages get it in their [`MessageContext`], and a transport
     /// selects the credentials of the call with it.
     pub fn extension<T: Any + Send + Sync>(mut self, value: T) -> Self {
         self.context.extensions.insert(value);

@@ -73,7 +73,7 @@ impl<'a> Viewer<'a> {
     }
 
     /// Returns a value by its type: one that the transport or middleware attached to the request, or else one that was stored
-    /// for the connection with [`ConnectionHandle::insert`].
+    /// for the connection with [`Scratch::insert`](crate::Scratch::insert).
     #[must_use]
     pub fn extension<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let of_request = match &self.source {

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::Outcome;
 use crate::metadata::Metadata;
+use crate::{Outcome, workspace};
 
 /// Fails with the dependencies of each package that its source files do not name.
 pub(super) fn check() -> Outcome {
@@ -13,7 +13,11 @@ pub(super) fn check() -> Outcome {
     for package in metadata.members() {
         let folder = package.manifest_path.parent().unwrap_or(&package.manifest_path);
         let mut source = String::new();
-        read_sources(folder, &mut source)?;
+        read_sources(folder, "rs", &mut source)?;
+        if source.contains("include_str!(\"../../docs/") {
+            // The code of the guides is compiled with the package that includes them.
+            read_sources(&workspace::root().join("docs"), "md", &mut source)?;
+        }
         let names = package.dependencies.iter().map(|dependency| dependency.crate_name());
         unused.extend(names.filter(|name| !mentions(&source, name)).map(|name| format!("{}: {name}", package.name)));
     }
@@ -26,15 +30,15 @@ pub(super) fn check() -> Outcome {
     }
 }
 
-/// Appends all Rust files below a folder. Symbolic links are not followed.
-fn read_sources(folder: &Path, source: &mut String) -> Result<(), String> {
+/// Appends all files of a kind below a folder. Symbolic links are not followed.
+fn read_sources(folder: &Path, kind: &str, source: &mut String) -> Result<(), String> {
     let failed = |error| format!("cannot read {}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         let path = entry.path();
         if entry.file_type().map_err(failed)?.is_dir() {
-            read_sources(&path, source)?;
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            read_sources(&path, kind, source)?;
+        } else if path.extension().is_some_and(|extension| extension == kind) {
             source.push_str(&fs::read_to_string(&path).map_err(failed)?);
         }
     }
