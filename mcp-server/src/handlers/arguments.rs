@@ -38,6 +38,7 @@ pub(crate) async fn decode_with_handles<A: DeserializeOwned>(
 }
 
 /// Finds the handles in arguments of a type.
+#[cfg_attr(not(feature = "mrtr"), expect(clippy::extra_unused_type_parameters, reason = "there are no handles"))]
 pub(crate) fn find_handles<A: DeserializeOwned>() -> Option<FindHandles> {
     #[cfg(feature = "mrtr")]
     return Some(crate::handles::decoding::find_all::<A>);
