@@ -313,6 +313,27 @@ impl Client {
     /// # Errors
     ///
     /// Returns an error if the server rejects the subscription, or if the client is closed.
+    ///
+    /// # Examples
+    ///
+    /// A [`Subscription`] is a stream, for which the crate `futures-util` has `next`:
+    ///
+    /// ```no_run
+    /// use futures_util::StreamExt as _;
+    /// use mcp_client::types::SubscriptionFilter;
+    /// use mcp_client::{Change, Client, Error};
+    ///
+    /// async fn watch(client: &Client) -> Result<(), Error> {
+    ///     let filter = SubscriptionFilter::default().resource_subscriptions(["notes://1".to_owned()]);
+    ///     let mut changes = client.listen(filter).await?;
+    ///     while let Some(change) = changes.next().await {
+    ///         if let Change::Resource(uri) = change? {
+    ///             println!("{:?}", client.read_resource(uri).await?.contents);
+    ///         }
+    ///     }
+    ///     Ok(())
+    /// }
+    /// ```
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Subscription, Error> {
         Subscription::open(self.clone(), filter).await
     }

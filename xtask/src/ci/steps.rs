@@ -19,7 +19,7 @@ const SCHEMAS: &str = "../shared/schema";
 const ALL: [&str; 3] = ["--workspace", "--all-features", "--locked"];
 
 /// Packages that are not published.
-const UNPUBLISHED: [&str; 4] = ["mcp-examples", "mcp-tests", "mcp-tests-wasm", "xtask"];
+const UNPUBLISHED: [&str; 5] = ["mcp-example-catalogue", "mcp-examples", "mcp-tests", "mcp-tests-wasm", "xtask"];
 
 /// Without anything of a system, and with standard streams, a clock and a random source.
 const WASM_TARGETS: [&str; 2] = ["wasm32-unknown-unknown", "wasm32-wasip1"];
