@@ -373,6 +373,7 @@ pub use handlers::contents::IntoContents;
 pub use handlers::error::HandlerError;
 pub use handlers::error_text::ErrorText;
 pub use handlers::extract;
+pub use handlers::function::{Arguments, ContextFunction, ReadFunction};
 pub use handlers::notification::Notification;
 pub use handlers::prompt::{IntoPromptResult, Prompt, prompt, prompt_fn};
 pub use handlers::resource::{Resource, blob_resource, resource, resource_fn, text_resource};

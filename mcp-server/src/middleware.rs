@@ -105,12 +105,33 @@ pub trait Middleware {
     fn wrap(&self, inner: Endpoint) -> Endpoint;
 }
 
+/// The async functions that can be middleware: `async |ctx, next| ..`. `Fut` is inferred: the future of the function.
+///
+/// It stands for a bound on `Fn`, so that the errors of the compiler say what to do.
+#[diagnostic::on_unimplemented(
+    message = "this function cannot be middleware",
+    label = "not an async function of a `RequestContext` and `Next` that can be called many times",
+    note = "write `async |ctx, next| next.run(ctx).await`, or an \
+            `async fn(ctx: RequestContext, next: Next) -> Result<Response, ErrorObject>`",
+    note = "it is called many times, so an async closure cannot capture values, and no closure can move them out: clone \
+            them for each request, as in `move |ctx, next| {{ let value = value.clone(); async move {{ .. }} }}`"
+)]
+pub trait MiddlewareFunction<Fut>: Fn(RequestContext, Next) -> Fut + Send + Sync + 'static {}
+
+#[diagnostic::do_not_recommend]
+impl<F, Fut> MiddlewareFunction<Fut> for F
+where
+    F: Fn(RequestContext, Next) -> Fut + Send + Sync + 'static,
+    Fut: Future,
+{
+}
+
 /// Creates middleware from an async function, which calls [`Next::run`] to let a request pass.
 ///
 /// See the [module](self) for examples.
 pub fn from_fn<F, Fut>(function: F) -> FromFn<F>
 where
-    F: Fn(RequestContext, Next) -> Fut + Send + Sync + 'static,
+    F: MiddlewareFunction<Fut>,
     Fut: Future<Output = Result<Response, ErrorObject>> + Send + 'static,
 {
     FromFn(Arc::new(function))

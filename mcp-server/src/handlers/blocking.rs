@@ -3,8 +3,6 @@
 use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
@@ -12,6 +10,7 @@ use crate::handlers::arguments;
 use crate::handlers::error::HandlerError;
 use crate::handlers::error_text;
 use crate::handlers::extract::Signature;
+use crate::handlers::function::Arguments;
 use crate::handlers::tool::{ArgumentErrors, Tool, respond};
 use crate::handlers::tool_result::IntoToolResult;
 use crate::serve::context::RequestContext;
@@ -42,7 +41,7 @@ use crate::serve::context::RequestContext;
 /// ```
 pub fn blocking_tool<A, F, R>(name: impl Into<String>, function: F) -> Tool
 where
-    A: DeserializeOwned + JsonSchema + Send + 'static,
+    A: Arguments + Send,
     F: Fn(RequestContext, A) -> R + Send + Sync + 'static,
     R: IntoToolResult + Send + 'static,
 {

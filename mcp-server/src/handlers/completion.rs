@@ -31,8 +31,12 @@ pub struct CompletionInput {
 /// number, and whether there are more.
 #[diagnostic::on_unimplemented(
     message = "this function cannot complete an argument",
-    label = "not a completer",
-    note = "write `async fn complete(ctx: RequestContext, typed: CompletionInput) -> Vec<String>`, or with a `Result` of it"
+    label = "not an async function of a `RequestContext` and a `CompletionInput` that returns `Vec<String>`",
+    note = "write `async fn complete(ctx: RequestContext, typed: CompletionInput) -> Vec<String>`, or with a `Result` of it whose \
+            error is text or implements `std::error::Error + Send + Sync`",
+    note = "its future must be `Send`: nothing that is not `Send`, such as an `Rc`, may be held over an `await`",
+    note = "it is called many times, so an async closure cannot capture values, and no closure can move them out: clone \
+            them for each call, as in `move |ctx, typed| {{ let value = value.clone(); async move {{ .. }} }}`"
 )]
 pub trait Completer: Send + Sync + 'static {
     /// Returns why the completer cannot be registered, if there is a reason.
@@ -44,6 +48,7 @@ pub trait Completer: Send + Sync + 'static {
     fn complete(&self, ctx: RequestContext, typed: CompletionInput) -> BoxFuture<Result<Vec<String>, HandlerError>>;
 }
 
+#[diagnostic::do_not_recommend]
 impl<F, Fut> Completer for F
 where
     F: Fn(RequestContext, CompletionInput) -> Fut + Send + Sync + 'static,

@@ -12,6 +12,7 @@ pub(crate) mod error;
 pub(crate) mod error_text;
 pub(crate) mod extension_method;
 pub mod extract;
+pub(crate) mod function;
 pub(crate) mod layered;
 pub(crate) mod notification;
 pub(crate) mod prompt;

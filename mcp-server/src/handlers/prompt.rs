@@ -6,15 +6,14 @@ use std::sync::Arc;
 use mcp_types::{
     ErrorObject, GetPromptResult, InputRequiredResult, OrderedMap, PromptArgument, PromptMessage, RawObject,
 };
-use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::handlers::error_text;
 use crate::handlers::extract::{HandlerFunction, PromptArguments, Refusal, Requirements, Signature};
+use crate::handlers::function::{Arguments, ContextFunction};
 use crate::handlers::raw::RawDefinition;
 use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::text_values;
@@ -145,14 +144,14 @@ impl<T: IntoPromptResult, E: Into<BoxError> + 'static> IntoPromptResult for Resu
 // PR-2
 pub fn prompt<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Prompt
 where
-    A: DeserializeOwned + JsonSchema + 'static,
-    F: Fn(RequestContext, A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
+    A: Arguments,
+    F: ContextFunction<A, Fut, R>,
+    Fut: Send + 'static,
     R: IntoPromptResult + 'static,
 {
     let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> ResponseFuture {
         match text_values::decode(arguments.iter().map(|(name, value)| (name, value.as_str()))) {
-            Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
+            Ok(arguments) => finished(handler.start(ctx.clone(), arguments), ctx),
             // PR-5
             Err(fault) => Box::pin(ready(Err(invalid_arguments(&fault)))),
         }
@@ -311,6 +310,8 @@ definition_setters!(Prompt: "Sets the description of the prompt.");
 
 #[cfg(test)]
 mod tests {
+    use schemars::JsonSchema;
+
     use super::*;
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::handlers::contents::{ContentsDefaults, IntoContents, read_or_refuse, read_response, readable};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::extract::{HandlerFunction, Requirements, ResourceRead, Signature};
+use crate::handlers::function::ReadFunction;
 use crate::handlers::raw::RawDefinition;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
@@ -41,14 +42,14 @@ type Handler = Arc<dyn Fn(RequestContext, ContentsDefaults) -> ResponseFuture + 
 /// ```
 pub fn resource<F, Fut, R>(uri: impl Into<String>, name: impl Into<String>, read: F) -> Resource
 where
-    F: Fn(RequestContext) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
+    F: ReadFunction<Fut, R>,
+    Fut: Send + 'static,
     R: IntoContents + 'static,
 {
     let uri = uri.into();
     let address: Arc<str> = uri.as_str().into();
     let handler = Arc::new(move |ctx: RequestContext, defaults: ContentsDefaults| -> ResponseFuture {
-        let (reading, uri) = (read(ctx.clone()), Arc::clone(&address));
+        let (reading, uri) = (read.start(ctx.clone()), Arc::clone(&address));
         Box::pin(async move { read_response(&ctx, &uri, &defaults, reading.await) })
     });
     Resource::new::<R>(uri, name, handler)

@@ -6,6 +6,7 @@ use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::contents::{ContentsDefaults, IntoContents, read_or_refuse, read_response, readable};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::extract::{HandlerFunction, Requirements, Signature, TemplateVariables};
+use crate::handlers::function::ContextFunction;
 use crate::handlers::raw::RawDefinition;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
@@ -55,14 +56,14 @@ pub struct Template {
 /// ```
 pub fn template<F, Fut, R>(uri_template: impl Into<String>, name: impl Into<String>, read: F) -> Template
 where
-    F: Fn(RequestContext, UriVariables) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
+    F: ContextFunction<UriVariables, Fut, R>,
+    Fut: Send + 'static,
     R: IntoContents + 'static,
 {
     let handler =
         Arc::new(move |ctx: RequestContext, address: RequestedUri<'_>, defaults: ContentsDefaults| -> ResponseFuture {
             let uri = address.uri.to_owned();
-            let reading = read(ctx.clone(), address.variables);
+            let reading = read.start(ctx.clone(), address.variables);
             Box::pin(async move { read_response(&ctx, &uri, &defaults, reading.await) })
         });
     Template::new::<R>(uri_template.into(), name, handler)

@@ -4,13 +4,12 @@ use std::future::ready;
 use std::sync::Arc;
 
 use mcp_types::{CallToolResult, ErrorObject, RawObject, ToolAnnotations};
-use schemars::JsonSchema;
-use serde::de::DeserializeOwned;
 
 use crate::handlers::arguments::{self, FindHandles, arguments_of};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error_text;
 use crate::handlers::extract::{HandlerFunction, Refusal, Requirements, Signature, ToolArguments, ToolInput};
+use crate::handlers::function::{Arguments, ContextFunction};
 use crate::handlers::raw::RawDefinition;
 use crate::handlers::tool_result::IntoToolResult;
 #[cfg(feature = "validate")]
@@ -101,22 +100,22 @@ impl ArgumentErrors {
 /// any must fit the whole schema. Without the feature they are hints for the model.
 pub fn tool<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Tool
 where
-    A: DeserializeOwned + JsonSchema + 'static,
-    F: Fn(RequestContext, A) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
+    A: Arguments,
+    F: ContextFunction<A, Fut, R>,
+    Fut: Send + 'static,
     R: IntoToolResult + 'static,
 {
     let handler = Arc::new(handler);
     Tool::typed::<R>(name, Signature::of_arguments::<A>, |find| match find {
         None => Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| match arguments::decode(&ctx) {
-            Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
+            Ok(arguments) => finished(handler.start(ctx.clone(), arguments), ctx),
             Err(fault) => Box::pin(ready(errors.respond(fault))),
         }),
         Some(_) => Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
                 let decoded = arguments::decode_with_handles(find, &ctx).await?;
-                match decoded.map(|arguments| handler(ctx.clone(), arguments)) {
+                match decoded.map(|arguments| handler.start(ctx.clone(), arguments)) {
                     Ok(call) => respond(&ctx, call.await),
                     Err(fault) => errors.respond(fault),
                 }
@@ -181,15 +180,15 @@ where
 /// With the feature `validate`, they are validated against the schema before.
 pub fn raw_tool<F, Fut, R>(name: impl Into<String>, input_schema: impl Into<RawObject>, handler: F) -> Tool
 where
-    F: Fn(RequestContext, RawObject) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = R> + Send + 'static,
+    F: ContextFunction<RawObject, Fut, R>,
+    Fut: Send + 'static,
     R: IntoToolResult + 'static,
 {
     let mut definition = mcp_types::Tool::new(name).input_schema(input_schema);
     definition.output_schema = R::output_schema();
     let handler = Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| -> ResponseFuture {
         match RawObject::parse(arguments_of(ctx.params())) {
-            Ok(arguments) => finished(handler(ctx.clone(), arguments), ctx),
+            Ok(arguments) => finished(handler.start(ctx.clone(), arguments), ctx),
             Err(fault) => Box::pin(ready(errors.respond(fault.to_string()))),
         }
     });

@@ -38,6 +38,7 @@ impl<R> From<InputRequiredResult> for RoundResult<R> {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
     note = "return text, `Json<T>`, a content block, `(Json<T>, Vec<ContentBlock>)`, a `CallToolResult`, or a `Result` of one of these",
+    note = "the type `T` of `Json<T>` derives `serde::Serialize` and `schemars::JsonSchema`",
     note = "the error of a `Result` is text, or a type that implements `std::error::Error + Send + Sync`"
 )]
 pub trait IntoToolResult {
@@ -73,6 +74,7 @@ fn complete(result: CallToolResult) -> ToolResult {
 #[expect(clippy::exhaustive_structs, reason = "a wrapper around one value")]
 pub struct Json<T>(pub T);
 
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
     fn output_schema() -> Option<RawObject> {
         schema::of::<T>().ok()
@@ -85,6 +87,7 @@ impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
 
 /// Structured content with content blocks of the handler's own, instead of the value as text. Clients without support for
 /// structured content, and many models, see only the blocks.
+#[diagnostic::do_not_recommend]
 impl<T: Serialize + JsonSchema> IntoToolResult for (Json<T>, Vec<ContentBlock>) {
     fn output_schema() -> Option<RawObject> {
         schema::of::<T>().ok()

@@ -26,12 +26,13 @@ pub trait HandlerKind: 'static {
 /// is a struct of arguments. `Via` is inferred.
 #[diagnostic::on_unimplemented(
     message = "this function cannot be a handler",
-    label = "not a function that can be a handler",
+    label = "breaks one of the rules below",
     note = "it must be async, with up to eight parameters of these types: `RequestContext`, `State<T>`, `Principal`, another type \
-            of `mcp_server::extract`, and one struct of arguments",
+            with `FromContext` of the module `extract`, and one struct of arguments",
     note = "a struct of arguments derives `serde::Deserialize`, and `schemars::JsonSchema` for tools and prompts",
     note = "its future must be `Send`: nothing that is not `Send`, such as an `Rc`, may be held over an `await`",
-    note = "a closure that captures values returns an `async move` block with clones of them"
+    note = "it is called many times, so an async closure cannot capture values, and no closure can move them out: clone \
+            them for each call, as in `move |..| {{ let value = value.clone(); async move {{ .. }} }}`"
 )]
 pub trait HandlerFunction<Kind: HandlerKind, Via>: Send + Sync + 'static {
     /// What the function returns.
@@ -101,6 +102,7 @@ impl Signature {
 
 macro_rules! functions {
     ($([$($param:ident: $via:ident),*],)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<F, Fut, Kind, $($param, $via,)*> HandlerFunction<Kind, ($(($param, $via),)*)> for F
         where
             Kind: HandlerKind,
