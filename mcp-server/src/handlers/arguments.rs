@@ -1,9 +1,9 @@
 //! The arguments of tool calls.
 
-use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::{Limits, PayloadBuf};
 use serde::de::DeserializeOwned;
 
+use crate::handlers::error::HandlerError;
 #[cfg(feature = "mrtr")]
 pub(crate) use crate::handles::decoding::FindHandles;
 use crate::serve::context::RequestContext;
@@ -27,11 +27,11 @@ pub(crate) fn decode<A: DeserializeOwned>(ctx: &RequestContext) -> Result<A, Str
 pub(crate) async fn decode_with_handles<A: DeserializeOwned>(
     find: Option<FindHandles>,
     ctx: &RequestContext,
-) -> Result<Result<A, String>, ErrorObject> {
+) -> Result<Result<A, String>, HandlerError> {
     match find {
         None => Ok(decode(ctx)),
         #[cfg(feature = "mrtr")]
-        Some(find) => crate::handles::call::open_handles(find, ctx, || decode(ctx)).await,
+        Some(find) => Ok(crate::handles::call::open_handles(find, ctx, || decode(ctx)).await?),
         #[cfg(not(feature = "mrtr"))]
         Some(never) => match never {},
     }

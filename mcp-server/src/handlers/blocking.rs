@@ -50,9 +50,10 @@ where
         Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| {
             let function = Arc::clone(&function);
             Box::pin(async move {
-                let arguments: A = match arguments::decode_with_handles(find, &ctx).await? {
-                    Ok(arguments) => arguments,
-                    Err(fault) => return errors.respond(fault),
+                let arguments: A = match arguments::decode_with_handles(find, &ctx).await {
+                    Ok(Ok(arguments)) => arguments,
+                    Ok(Err(fault)) => return errors.respond(fault),
+                    Err(error) => return error_text::of_tool(&ctx, &error),
                 };
                 let call = {
                     let (ctx, span) = (ctx.clone(), tracing::Span::current());

@@ -103,9 +103,7 @@ impl<T: Serialize> IntoContents for Json<T> {
     }
 
     fn into_contents(self, uri: &str) -> Contents {
-        let text = serde_json::to_string(&self.0)
-            .map_err(|error| ErrorObject::internal_error(format!("the resource is not JSON: {error}")))?;
-        text.into_contents(uri)
+        serde_json::to_string(&self.0)?.into_contents(uri)
     }
 }
 

@@ -7,6 +7,8 @@ use mcp_kernel::CommandError;
 use mcp_types::{ClientCapabilities, ErrorObject};
 
 use crate::asking::error::{DeveloperHint, InvalidInput, MissingCapability};
+use crate::build::error::BuildError;
+use crate::connection::scratch::NoLastingConnection;
 
 /// The form in which any error of a handler arrives.
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
@@ -108,11 +110,18 @@ impl HandlerError {
     /// Returns whether a text tells what is wrong with the code of the server, which is not for clients.
     pub(crate) fn is_for_developers(&self, text: &str) -> bool {
         #[cfg(feature = "mrtr")]
-        if self.find::<mcp_mrtr::InvalidInputRequests>().is_some_and(|misuse| text.contains(&misuse.to_string())) {
+        if self.tells::<mcp_mrtr::InvalidInputRequests>(text) {
             return true;
         }
-        self.find::<DeveloperHint>().is_some_and(|hint| text.contains(&hint.to_string()))
-            || self.find::<CommandError>().is_some_and(|misuse| text.contains(&misuse.to_string()))
+        self.tells::<DeveloperHint>(text)
+            || self.tells::<CommandError>(text)
+            || self.tells::<NoLastingConnection>(text)
+            || self.tells::<BuildError>(text)
+    }
+
+    /// Returns whether a text has that of an error which is among the causes.
+    fn tells<T: Error + Send + Sync + 'static>(&self, text: &str) -> bool {
+        self.find::<T>().is_some_and(|cause| text.contains(&cause.to_string()))
     }
 
     /// The texts of the error and its causes.

@@ -114,7 +114,10 @@ where
         Some(_) => Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| {
             let handler = Arc::clone(&handler);
             Box::pin(async move {
-                let decoded = arguments::decode_with_handles(find, &ctx).await?;
+                let decoded = match arguments::decode_with_handles(find, &ctx).await {
+                    Ok(decoded) => decoded,
+                    Err(error) => return error_text::of_tool(&ctx, &error),
+                };
                 match decoded.map(|arguments| handler.start(ctx.clone(), arguments)) {
                     Ok(call) => respond(&ctx, call.await),
                     Err(fault) => errors.respond(fault),

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mcp_types::{CallToolResult, ContentBlock, ErrorObject, InputRequiredResult, RawJson, RawObject};
+use mcp_types::{CallToolResult, ContentBlock, InputRequiredResult, RawJson, RawObject};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -81,7 +81,7 @@ impl<T: Serialize + JsonSchema> IntoToolResult for Json<T> {
     }
 
     fn into_tool_result(self) -> ToolResult {
-        CallToolResult::structured(&self.0).map(RoundResult::Complete).map_err(not_json)
+        CallToolResult::structured(&self.0).map(RoundResult::Complete).map_err(HandlerError::from)
     }
 }
 
@@ -95,13 +95,9 @@ impl<T: Serialize + JsonSchema> IntoToolResult for (Json<T>, Vec<ContentBlock>) 
 
     fn into_tool_result(self) -> ToolResult {
         let (Json(value), content) = self;
-        let value = RawJson::new(&value).map_err(not_json)?;
+        let value = RawJson::new(&value)?;
         complete(CallToolResult::new(content).structured_content(value))
     }
-}
-
-fn not_json(error: serde_json::Error) -> HandlerError {
-    ErrorObject::internal_error(format!("the result is not JSON: {error}")).into()
 }
 
 impl IntoToolResult for CallToolResult {

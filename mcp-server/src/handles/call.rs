@@ -1,9 +1,5 @@
 //! Calls of tools with handles among their arguments.
 
-use std::error::Error as _;
-
-use mcp_types::ErrorObject;
-
 use crate::handlers::arguments::arguments_of;
 use crate::handles::decoding::{self, FindHandles, FoundHandles};
 use crate::handles::error::HandleError;
@@ -14,7 +10,7 @@ pub(crate) async fn open_handles<R>(
     find: FindHandles,
     ctx: &RequestContext,
     decode: impl FnOnce() -> R,
-) -> Result<R, ErrorObject> {
+) -> Result<R, HandleError> {
     let arguments = arguments_of(ctx.params());
     let mut opened = Vec::new();
     loop {
@@ -28,7 +24,7 @@ pub(crate) async fn open_handles<R>(
         };
         let mut is_valid = true;
         for handle in found {
-            let handle = handle.open(ctx).await.map_err(|error| unavailable(&error))?;
+            let handle = handle.open(ctx).await?;
             is_valid &= handle.is_valid();
             opened.push(handle);
         }
@@ -37,11 +33,4 @@ pub(crate) async fn open_handles<R>(
         }
     }
     Ok(decoding::with_opened(opened, decode))
-}
-
-/// The error of a call whose handles cannot be opened, though they may be valid.
-fn unavailable(error: &HandleError) -> ErrorObject {
-    let cause = error.source().map(tracing::field::display);
-    tracing::error!(target: "mcp", %error, cause, "the handles of a call cannot be opened");
-    ErrorObject::internal_error(error.to_string())
 }

@@ -9,6 +9,7 @@ use tower_layer::Layer;
 use tower_service::Service;
 
 use crate::handlers::error::{BoxError, HandlerError};
+use crate::handlers::error_text;
 use crate::middleware::{FromFn, Middleware, Next};
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::{Endpoint, EndpointFuture, Request};
@@ -29,20 +30,12 @@ impl Endpoint {
         Self::new(move |ctx| {
             let shared = Arc::clone(&shared);
             Box::pin(async move {
-                let response = shared.call(Request::new(ctx)).await.map_err(to_error_object)?;
-                response.await.map_err(to_error_object)
+                let failed = |error: S::Error| error_text::of_handler(&ctx, &HandlerError::new(error.into()));
+                let response = shared.call(Request::new(ctx.clone())).await.map_err(failed)?;
+                response.await.map_err(failed)
             })
         })
     }
-}
-
-/// The error for the client: the one that the error of a service contains, or an internal error with its text.
-fn to_error_object(error: impl Into<BoxError>) -> ErrorObject {
-    let error = HandlerError::new(error.into());
-    error.protocol_error().unwrap_or_else(|| {
-        tracing::debug!(target: "mcp", %error, "a layer failed");
-        ErrorObject::internal_error(error.to_string())
-    })
 }
 
 impl Service<Request> for Endpoint {

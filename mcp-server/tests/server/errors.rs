@@ -275,6 +275,30 @@ fn aut_1_one_policy_for_all_handlers() {
     assert!(seen.lock().unwrap().is_empty());
 }
 
+/// What an error tells developers about the server is not for models, wherever the error comes from.
+// covers: AUT-1, AUT-10
+#[test]
+fn aut_1_advice_of_other_errors_stays_in_the_log() {
+    let server = server(|server| {
+        let scratch = tool("scratch", async |ctx: RequestContext, _: NoArguments| -> Result<(), HandlerError> {
+            ctx.connection().scratch()?;
+            Ok(())
+        });
+        let update = tool("update", async |ctx: RequestContext, _: NoArguments| -> Result<(), HandlerError> {
+            Ok(ctx.server().update(|registry| registry.add_tool(tool("", async |_, _: NoArguments| ())))?)
+        });
+        server.tool(scratch).tool(update)
+    });
+    for name in ["scratch", "update"] {
+        let connection = mcp_server::Connection::modern_request(&server);
+        let mut client = ScriptedClient::on_connection(connection, MODERN, json!({}));
+        let mut text = String::new();
+        let events = warnings(|| text = told(&mut client, "tools/call", json!({ "name": name })));
+        assert_eq!(text, "the server failed to process the request", "{name}");
+        assert_eq!(events.len(), 1, "{name}: {events:?}");
+    }
+}
+
 /// A policy does not mask errors of the protocol.
 // covers: AUT-1
 #[test]

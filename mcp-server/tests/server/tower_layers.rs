@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mcp_server::middleware::{self, Middleware};
 use mcp_server::types::ErrorObject;
-use mcp_server::{Endpoint, NoArguments, Request, Response, Server, tool};
+use mcp_server::{Endpoint, ErrorText, NoArguments, Request, Response, Server, tool};
 use mcp_testkit::{Gate, Notes, ScriptedClient};
 use serde_json::json;
 use tower::ServiceBuilder;
@@ -211,6 +211,21 @@ fn aut_5_errors_may_be_boxed() {
         ] {
             assert_eq!(client.error("tools/call", json!({ "name": name }), code)["message"], message);
         }
+    }
+}
+
+/// The policy for errors of handlers decides about those of layers, too.
+// covers: AUT-1, AUT-5
+#[test]
+fn aut_1_errors_of_layers_follow_the_policy() {
+    let failing = layer_fn(|_: Endpoint| {
+        tower::service_fn(|_: Request| async { Err::<Response, tower::BoxError>("the password is 1234".into()) })
+    });
+    let server = server(|server| server.offers_tools().layer(failing).on_handler_error(|_, _| ErrorText::masked()));
+    for revision in [MODERN, LEGACY] {
+        let mut client = ScriptedClient::new(&server, revision);
+        let error = client.error("tools/call", json!({ "name": "any" }), -32603);
+        assert_eq!(error["message"], "the server failed to process the request");
     }
 }
 

@@ -94,8 +94,7 @@ impl<A: DeserializeOwned + JsonSchema + Send + 'static> HandlerParam<ToolArgumen
     }
 
     async fn extract(ctx: &RequestContext, ToolInput(find): &ToolInput) -> Result<Self, Refusal> {
-        let decoded = arguments::decode_with_handles(*find, ctx).await;
-        decoded.map_err(|error| Refusal::Failed(error.into()))?.map_err(Refusal::Arguments)
+        arguments::decode_with_handles(*find, ctx).await.map_err(Refusal::Failed)?.map_err(Refusal::Arguments)
     }
 }
 
