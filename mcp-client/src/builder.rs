@@ -337,7 +337,7 @@ impl ClientBuilder {
     }
 
     /// Sets the default timeouts of calls, which [`Call::idle_timeout`](crate::Call::idle_timeout) and
-    /// [`Call::time_limit`](crate::Call::time_limit) override.
+    /// [`Call::total_timeout`](crate::Call::total_timeout) override.
     pub fn call_options(mut self, options: CallOptions) -> Self {
         self.call_options = options;
         self

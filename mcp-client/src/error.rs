@@ -34,7 +34,7 @@ pub enum Error {
         limit: usize,
     },
     /// The server did not respond within [`Call::idle_timeout`](crate::Call::idle_timeout) or
-    /// [`Call::time_limit`](crate::Call::time_limit). The call was cancelled.
+    /// [`Call::total_timeout`](crate::Call::total_timeout). The call was cancelled.
     #[error("the server did not respond in time")]
     TimedOut,
     /// The call was cancelled with a [`CancelHandle`](crate::CancelHandle).

@@ -57,7 +57,7 @@
 //! # Calls
 //!
 //! The methods of [`Client`] return a [`Call`], which is sent when it is awaited. A call has two timeouts:
-//! [`idle_timeout`](Call::idle_timeout), which progress notifications restart, and [`time_limit`](Call::time_limit).
+//! [`idle_timeout`](Call::idle_timeout), which progress notifications restart, and [`total_timeout`](Call::total_timeout).
 //! Dropping the future cancels the call, also on the server.
 //!
 //! - A call waits while there is no connection, such as while a server is restarted, and while too many calls are in flight.

@@ -100,9 +100,9 @@ async fn records_survive(store: &impl SessionStore) {
     let plain = SessionRecord::new(RawObject::empty(), Revision::V2025_03_26, None);
     let mut large = record();
     large.subscriptions = (0..20_000).map(|number| format!("test://large/{number}/{}", "ü".repeat(20))).collect();
-    let mut nobody = record();
-    nobody.principal = Some(Principal::new(None, ""));
-    for record in [plain, record(), large, nobody] {
+    let mut anonymous = record();
+    anonymous.principal = Some(Principal::new(None, ""));
+    for record in [plain, record(), large, anonymous] {
         let id = id();
         let version = saved(save(store, id, &record, RecordVersion::NONE, MINUTE).await);
         assert_ne!(version, RecordVersion::NONE, "what is there has a version");
@@ -118,12 +118,12 @@ async fn versions_are_compared(store: &impl SessionStore) {
     let there = SaveOutcome::Conflict(Some(Box::new(VersionedRecord { record: record(), version: first })));
     changed.subscriptions.push("test://one/more".into());
     assert_eq!(save(store, id, &changed, RecordVersion::NONE, MINUTE).await, there, "it is there already");
-    assert_eq!(save(store, id, &changed, RecordVersion(first.0 + 1), MINUTE).await, there, "nobody saved that one");
+    assert_eq!(save(store, id, &changed, RecordVersion(first.0 + 1), MINUTE).await, there, "no such version was saved");
     assert_eq!(load(store, id).await.map(|found| found.record), Some(record()), "what was not saved changes nothing");
     let second = saved(save(store, id, &changed, first, MINUTE).await);
     assert!(second > first, "versions grow");
     let there = SaveOutcome::Conflict(Some(Box::new(VersionedRecord { record: changed.clone(), version: second })));
-    assert_eq!(save(store, id, &record(), first, MINUTE).await, there, "somebody was faster");
+    assert_eq!(save(store, id, &record(), first, MINUTE).await, there, "another process was faster");
     assert_eq!(load(store, id).await, Some(VersionedRecord { record: changed, version: second }));
 }
 

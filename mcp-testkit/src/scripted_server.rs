@@ -33,7 +33,7 @@ use crate::{Clock, ManualTransport, Task, envelope};
 /// server.respond(&request, envelope::tool_result("Hello!"));
 /// assert_eq!(call.finish()?.content[0].as_text(), Some("Hello!"));
 ///
-/// let mut call = Task::start(client.call_tool("hello").time_limit(Duration::from_secs(5)));
+/// let mut call = Task::start(client.call_tool("hello").total_timeout(Duration::from_secs(5)));
 /// let request = server.expect_request("tools/call");
 /// server.advance(Duration::from_secs(6));
 /// assert!(call.finish().is_err());

@@ -1,4 +1,4 @@
-//! Processes that end when they should: by themselves, at their limit, or with whoever started them.
+//! Processes that end when they should: by themselves, at their limit, or with the process that started them.
 
 use std::fs::File;
 use std::path::Path;

@@ -131,7 +131,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     /// modern server is not counted; a legacy server waits for them within its request. Defaults to the value of
     /// [`ClientBuilder::call_options`](crate::ClientBuilder::call_options), which defaults to 10 minutes. `None`
     /// disables it.
-    pub fn time_limit(mut self, limit: impl Into<Option<Duration>>) -> Self {
+    pub fn total_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.options = self.options.total_timeout(limit.into());
         self
     }

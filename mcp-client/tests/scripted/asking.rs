@@ -209,7 +209,7 @@ fn sec_14_a_form_does_not_extend_the_limit_of_a_call() {
     for kind in KINDS {
         let (builder, _form) = slow_form();
         let (client, mut server) = ScriptedServer::legacy(kind, builder);
-        let mut call = Task::start(client.call_tool("t").idle_timeout(IDLE).time_limit(LONG));
+        let mut call = Task::start(client.call_tool("t").idle_timeout(IDLE).total_timeout(LONG));
         let request = server.expect_request("tools/call");
         server.send_on(&request, &envelope::request("x", "elicitation/create", form()));
         server.advance(LONG - IDLE);

@@ -27,7 +27,7 @@ fn progress(server: &ScriptedServer, request: &ReceivedRequest, progress: u32) {
 fn progress_gives_more_time_up_to_the_limit() {
     for (client, mut server) in servers() {
         let seconds = Duration::from_secs;
-        let call = || client.call_tool("t").idle_timeout(seconds(10)).time_limit(seconds(25));
+        let call = || client.call_tool("t").idle_timeout(seconds(10)).total_timeout(seconds(25));
         let mut silent = Task::start(call());
         let request = server.expect_request("tools/call");
         server.advance(seconds(9));
@@ -194,7 +194,7 @@ fn calls_wait_for_room() {
         let mut first = Task::start(client.call_tool("a"));
         let mut second = Task::start(client.call_tool("b"));
         let limit = Duration::from_secs(3);
-        let mut hasty = Task::start(client.call_tool("c").time_limit(limit));
+        let mut hasty = Task::start(client.call_tool("c").total_timeout(limit));
         let request = server.expect_request("tools/call");
         server.assert_quiet();
         server.advance(limit);

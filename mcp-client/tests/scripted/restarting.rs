@@ -145,7 +145,7 @@ fn gw_10_facts_are_requested_when_they_are_needed() {
 fn gw_10_the_idle_timeout_can_be_disabled() {
     for kind in KINDS {
         let (client, mut server) = ScriptedServer::modern(kind, builder());
-        let mut call = Task::start(client.call_tool("a").idle_timeout(None).time_limit(None));
+        let mut call = Task::start(client.call_tool("a").idle_timeout(None).total_timeout(None));
         let request = server.expect_request("tools/call");
         server.advance(std::time::Duration::from_secs(24 * 60 * 60));
         call.assert_pending();

@@ -167,7 +167,7 @@ mod tests {
         ] {
             assert!(!check(&list, "/mcp", &[host], &[]), "{host}");
         }
-        assert!(!check(&list, "/mcp", &[], &[]), "nobody is named");
+        assert!(!check(&list, "/mcp", &[], &[]), "no host is named");
         assert!(!check(&list, "/mcp", &["localhost", "localhost"], &[]), "two are named");
         assert!(check(&list, "http://localhost/mcp", &[], &[]));
         assert!(!check(&list, "http://localhost/mcp", &["evil.example.com"], &[]));

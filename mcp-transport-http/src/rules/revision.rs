@@ -245,7 +245,7 @@ mod tests {
         }
     }
 
-    /// A server without modern revisions; whoever names none gets the one that is meant, or the newest.
+    /// A server without modern revisions: a request without a version gets the one that is meant, or the newest.
     // covers: DU-10, DU-17, DU-24
     #[test]
     fn modern_clients_need_an_offer() {

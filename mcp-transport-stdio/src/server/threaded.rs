@@ -225,7 +225,7 @@ mod tests {
         assert_eq!(reader.read(&mut [0]).await.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
     }
 
-    /// Writes when it may: once for each permission, and as ever when nobody gives any more.
+    /// Writes when it may: once for each permission, and without one when there are no more.
     struct Slow(Receiver<()>, Arc<Mutex<Vec<u8>>>);
 
     impl Write for Slow {

@@ -41,7 +41,7 @@ pub(crate) fn exceed_time_limit(revision: Revision, link: &mut impl Link, limit:
     let transport = Polled::new(link.clock());
     let start = (link.clock())();
     let call =
-        async { connect(revision, &transport).await?.call_tool("wait").time_limit(limit).idle_timeout(limit).await };
+        async { connect(revision, &transport).await?.call_tool("wait").total_timeout(limit).idle_timeout(limit).await };
     let (outcome, sent) = transport.carry(call, link);
     assert!(matches!(outcome, Err(Error::TimedOut)), "{outcome:?}");
     assert_eq!(sent.last(), Some(&"notifications/cancelled".to_owned()));

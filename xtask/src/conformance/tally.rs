@@ -77,7 +77,7 @@ impl Tally {
         Self { faults: vec![fault], ..Self::default() }
     }
 
-    /// Finds fault with checks that were skipped, beyond those that nobody can do anything about.
+    /// Finds fault with checks that were skipped, beyond those that cannot be run.
     pub(crate) fn allow_skipped(&mut self, allowed: usize) {
         if self.skipped > allowed {
             self.blame(format!("{} checks were skipped, and only {allowed} may be", self.skipped));

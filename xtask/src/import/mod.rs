@@ -80,7 +80,7 @@ fn read_revisions(dir: &Path, curation: &Curation) -> Result<(Revisions, BTreeMa
     Ok((revisions, sources))
 }
 
-/// FNV-1a: enough to notice that a file was edited, where nobody tries to hide it.
+/// FNV-1a: enough to notice that a file was edited, unless that was to be hidden.
 fn fingerprint(text: &str) -> String {
     let hash = text
         .bytes()

@@ -347,10 +347,10 @@ pub(crate) mod tests {
     use super::*;
     use crate::client::transport::HttpTransport;
 
-    struct Somebody;
+    struct Known;
 
     #[async_trait]
-    impl Authorizer for Somebody {
+    impl Authorizer for Known {
         async fn credential(&self) -> Option<Credential> {
             Credential::bearer("a").ok()
         }
@@ -391,12 +391,12 @@ pub(crate) mod tests {
     // covers: SEC-8
     #[test]
     fn sec_8_each_request_tells_whose_it_is() {
-        let sender = sender(Some(Arc::new(Somebody)));
-        let (credential, session) = (Somebody.credential().now_or_never().flatten(), Session::default());
+        let sender = sender(Some(Arc::new(Known)));
+        let (credential, session) = (Known.credential().now_or_never().flatten(), Session::default());
         let other = sender.fingerprints.of(PresentedCredential::Nothing);
         for _ in 0..2 {
             let origin = Origin::default();
-            let identified = sender.identify(&Somebody, credential.as_ref(), &session, &origin).now_or_never();
+            let identified = sender.identify(&Known, credential.as_ref(), &session, &origin).now_or_never();
             let Some(Ok(own)) = identified else { panic!("it is the owner") };
             assert_eq!(sender.state().credentials, Some(own));
             sender.state().set_credentials(other);
