@@ -1,7 +1,6 @@
 //! Registries that are built apart and combined.
 
 use crate::build::error::BuildError;
-use crate::build::named_list::Item;
 use crate::build::registry::{Registry, check_name};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::Resource;
@@ -91,7 +90,6 @@ impl Registry {
                 renamed.validators.insert(name.clone(), validators);
             }
             tool.definition.name = name;
-            tool.update_raw();
             renamed = renamed.with(|renamed| {
                 check_name("tool", tool.name())?;
                 renamed.tools.add_renamed(tool.into(), Some(original))
@@ -99,7 +97,6 @@ impl Registry {
         }
         for (mut prompt, original) in self.prompts.take_all() {
             prompt.definition.name = rename(prompt.name());
-            prompt.update_raw();
             renamed = renamed.with(|renamed| {
                 check_name("prompt", prompt.name())?;
                 renamed.prompts.add_renamed(prompt.into(), Some(original))

@@ -3,11 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use crate::build::error::BuildError;
 use crate::handlers::prompt::Prompt;
-use crate::handlers::raw::RawDefinition;
 use crate::handlers::resource::Resource;
 use crate::handlers::template::Template;
 use crate::handlers::tool::Tool;
@@ -19,17 +16,11 @@ pub(crate) trait Item: Visible {
     const KIND: &'static str;
 
     /// What lists have of it.
-    type Definition: Clone + Serialize;
+    type Definition: Clone;
 
     fn key(&self) -> &str;
 
     fn definition(&self) -> &Self::Definition;
-
-    /// The definition as JSON, if the item was created from it.
-    fn raw(&self) -> Option<&RawDefinition>;
-
-    /// Applies what setters have changed to the definition as JSON.
-    fn update_raw(&mut self);
 }
 
 /// Implements [`Item`] by members of the definition.
@@ -46,16 +37,6 @@ macro_rules! items {
 
             fn definition(&self) -> &mcp_types::$definition {
                 &self.definition
-            }
-
-            fn raw(&self) -> Option<&RawDefinition> {
-                self.raw.as_ref()
-            }
-
-            fn update_raw(&mut self) {
-                if let Some(raw) = &mut self.raw {
-                    raw.update(&self.definition);
-                }
             }
         }
     )*};
@@ -94,8 +75,7 @@ impl<T: Item> NamedList<T> {
     }
 
     /// Adds an item. An error has the name that is there already.
-    pub(crate) fn add(&mut self, mut item: T) -> Result<(), BuildError> {
-        item.update_raw();
+    pub(crate) fn add(&mut self, item: T) -> Result<(), BuildError> {
         self.add_renamed(Arc::new(item), None)
     }
 

@@ -11,7 +11,6 @@ use crate::handlers::arguments::{self, FindHandles, arguments_of};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error_text;
 use crate::handlers::extract::{HandlerFunction, Refusal, Requirements, Signature, ToolArguments, ToolInput};
-use crate::handlers::raw::RawDefinition;
 use crate::handlers::tool_result::IntoToolResult;
 #[cfg(feature = "validate")]
 use crate::handlers::validate::ArgumentChecks;
@@ -31,8 +30,6 @@ pub struct Tool {
     /// Why the tool cannot be registered, for the builder to report.
     pub(crate) fault: Option<String>,
     pub(crate) visible: Option<Predicate>,
-    /// The definition as JSON, if the tool was created from it.
-    pub(crate) raw: Option<RawDefinition>,
     #[cfg(feature = "validate")]
     pub(crate) argument_checks: ArgumentChecks,
     /// Whether results have to be validated against their schema.
@@ -204,7 +201,6 @@ where
         checks_output: true,
         requirements: Requirements::default(),
         visible: None,
-        raw: None,
         #[cfg(feature = "mrtr")]
         handles: ToolHandles::default(),
     }
@@ -254,7 +250,6 @@ impl Tool {
             checks_output: false,
             requirements: signature.requirements,
             visible: None,
-            raw: None,
             #[cfg(feature = "mrtr")]
             handles: recorder.finish(),
         }
