@@ -114,15 +114,24 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Returns the first error of what was added to the other registry, or the first conflict of the two.
+    /// Returns the first error of what was added to the other registry, or the first conflict of the two. Nothing is added
+    /// then.
     pub fn add_registry(&mut self, other: Self) -> Result<(), BuildError> {
         if let Some(fault) = other.fault {
             return Err(fault);
         }
-        self.tools.add_all(other.tools)?;
-        self.prompts.add_all(other.prompts)?;
-        self.resources.add_all(other.resources)?;
-        self.templates.add_all(other.templates)?;
+        // Everything is checked before the first change, because an application may go on after an error.
+        self.tools.check_names(&other.tools)?;
+        self.prompts.check_names(&other.prompts)?;
+        self.resources.check_names(&other.resources)?;
+        self.templates.check_names(&other.templates)?;
+        if let Some(name) = other.methods.keys().find(|name| self.methods.contains_key(*name)) {
+            return Err(BuildError::InvalidMethod { name: name.to_string(), reason: "it is registered already" });
+        }
+        self.tools.insert_all(other.tools);
+        self.prompts.insert_all(other.prompts);
+        self.resources.insert_all(other.resources);
+        self.templates.insert_all(other.templates);
         self.header_params.extend(other.header_params);
         self.methods.extend(other.methods);
         #[cfg(feature = "validate")]
