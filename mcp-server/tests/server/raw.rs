@@ -162,7 +162,7 @@ fn gw_9_raw_items_can_be_changed() {
     let search = Tool::from_raw(raw(&definition()), returns(json!({ "content": [] }), &params)).description("Searches");
     let contents = json!({ "contents": [{ "uri": "a:b", "text": "" }], "cacheScope": "public", "ttlMs": 5 });
     let resource = Resource::from_raw(raw(&json!({ "name": "b", "uri": "a:b" })), returns(contents, &params));
-    let resource = resource.visible(|viewer| viewer.principal() == Some(&principal("alice")));
+    let resource = resource.mime_type("text/plain").visible(|viewer| viewer.principal() == Some(&principal("alice")));
     let server = server(|server| server.mount("web_", Registry::new().tool(search).resource(resource)));
     for revision in [Revision::V2025_11_25, MODERN] {
         let mut client = client_of(&server, revision, "alice");
@@ -173,6 +173,7 @@ fn gw_9_raw_items_can_be_changed() {
         assert_eq!(params.lock().unwrap().pop().unwrap()["name"], "web_search");
         let read = client.result("resources/read", json!({ "uri": "a:b" }));
         assert_eq!(read.get("cacheScope"), (revision == MODERN).then_some(&json!("private")));
+        assert_eq!(read["contents"][0]["mimeType"], "text/plain");
         client_of(&server, revision, "bob").call("resources/read", json!({ "uri": "a:b" }))["error"]
             .as_object()
             .unwrap();
@@ -289,7 +290,7 @@ fn gw_9_layers_see_typed_responses() {
                 let mut served = next.run(ctx).await;
                 kept.add(Outcome::of(&served).as_str());
                 if let Ok(Response::Tools(list)) = &mut served {
-                    list.tools.retain(|tool| tool.name != "hidden");
+                    list.tools.retain(|tool| !tool.name.starts_with("hidden"));
                 }
                 if let Ok(Response::ToolCall(result)) = &mut served {
                     result.extra.remove("secret");
@@ -302,6 +303,7 @@ fn gw_9_layers_see_typed_responses() {
             .tool(named("good", json!({ "content": [], "secret": 1, "y": 2 })))
             .tool(named("bad", json!({ "content": [], "isError": true, "y": 2 })))
             .tool(named("other", json!({ "resultType": "com.example/other", "y": 2 })))
+            .tool(named("hidden asks", json!({ "resultType": "input_required", "requestState": "s" })))
             .layer(watching)
     });
     for revision in LEGACY.into_iter().chain([MODERN]) {
@@ -322,6 +324,9 @@ fn gw_9_layers_see_typed_responses() {
             assert_eq!(notes.take(), [outcome.to_owned(), format!("ended {outcome}")], "{revision} {name}");
         }
     }
+    // A legacy client gets requests instead.
+    ScriptedClient::new(&server, MODERN).result("tools/call", json!({ "name": "hidden asks" }));
+    assert_eq!(notes.take(), ["input_required", "ended input_required"]);
 }
 
 /// Definitions that are none are errors with the name, as far as there is one.
