@@ -117,8 +117,7 @@ pub use codec::{OneOrMany, UnknownValue};
 pub use generated::*;
 pub use json::{Number, OrderedMap, RawJson, RawObject, SchemaBudget, base64, parse_value};
 pub use revision::{
-    Era, ProtocolVersion, Restrict, Restriction, Revision, UnknownRevision, apply_changes, gate, restrict_raw,
-    restrict_to,
+    Era, ProtocolVersion, Restrict, Restriction, Revision, UnknownRevision, gate, restrict_raw, restrict_to,
 };
 pub use vocabulary::{
     ClientCapability, ElicitValue, ErrorCode, ErrorObject, FieldChoice, FieldKind, FormDraft, FormField, HeaderParam,

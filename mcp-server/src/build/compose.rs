@@ -1,7 +1,6 @@
 //! Registries that are built apart and combined.
 
 use crate::build::error::BuildError;
-use crate::build::named_list::Item;
 use crate::build::registry::{Registry, check_name};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::Resource;
@@ -91,7 +90,6 @@ impl Registry {
                 renamed.validators.insert(name.clone(), validators);
             }
             tool.definition.name = name;
-            tool.update_raw();
             renamed = renamed.with(|renamed| {
                 check_name("tool", tool.name())?;
                 renamed.tools.add_renamed(tool.into(), Some(original))
@@ -99,7 +97,6 @@ impl Registry {
         }
         for (mut prompt, original) in self.prompts.take_all() {
             prompt.definition.name = rename(prompt.name());
-            prompt.update_raw();
             renamed = renamed.with(|renamed| {
                 check_name("prompt", prompt.name())?;
                 renamed.prompts.add_renamed(prompt.into(), Some(original))
@@ -117,15 +114,24 @@ impl Registry {
     ///
     /// # Errors
     ///
-    /// Returns the first error of what was added to the other registry, or the first conflict of the two.
+    /// Returns the first error of what was added to the other registry, or the first conflict of the two. Nothing is added
+    /// then.
     pub fn add_registry(&mut self, other: Self) -> Result<(), BuildError> {
         if let Some(fault) = other.fault {
             return Err(fault);
         }
-        self.tools.add_all(other.tools)?;
-        self.prompts.add_all(other.prompts)?;
-        self.resources.add_all(other.resources)?;
-        self.templates.add_all(other.templates)?;
+        // Everything is checked before the first change, because an application may go on after an error.
+        self.tools.check_names(&other.tools)?;
+        self.prompts.check_names(&other.prompts)?;
+        self.resources.check_names(&other.resources)?;
+        self.templates.check_names(&other.templates)?;
+        if let Some(name) = other.methods.keys().find(|name| self.methods.contains_key(*name)) {
+            return Err(BuildError::InvalidMethod { name: name.to_string(), reason: "it is registered already" });
+        }
+        self.tools.insert_all(other.tools);
+        self.prompts.insert_all(other.prompts);
+        self.resources.insert_all(other.resources);
+        self.templates.insert_all(other.templates);
         self.header_params.extend(other.header_params);
         self.methods.extend(other.methods);
         #[cfg(feature = "validate")]

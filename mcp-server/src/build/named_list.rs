@@ -3,11 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use crate::build::error::BuildError;
 use crate::handlers::prompt::Prompt;
-use crate::handlers::raw::RawDefinition;
 use crate::handlers::resource::Resource;
 use crate::handlers::template::Template;
 use crate::handlers::tool::Tool;
@@ -19,17 +16,11 @@ pub(crate) trait Item: Visible {
     const KIND: &'static str;
 
     /// What lists have of it.
-    type Definition: Clone + Serialize;
+    type Definition: Clone;
 
     fn key(&self) -> &str;
 
     fn definition(&self) -> &Self::Definition;
-
-    /// The definition as JSON, if the item was created from it.
-    fn raw(&self) -> Option<&RawDefinition>;
-
-    /// Applies what setters have changed to the definition as JSON.
-    fn update_raw(&mut self);
 }
 
 /// Implements [`Item`] by members of the definition.
@@ -46,16 +37,6 @@ macro_rules! items {
 
             fn definition(&self) -> &mcp_types::$definition {
                 &self.definition
-            }
-
-            fn raw(&self) -> Option<&RawDefinition> {
-                self.raw.as_ref()
-            }
-
-            fn update_raw(&mut self) {
-                if let Some(raw) = &mut self.raw {
-                    raw.update(&self.definition);
-                }
             }
         }
     )*};
@@ -94,18 +75,42 @@ impl<T: Item> NamedList<T> {
     }
 
     /// Adds an item. An error has the name that is there already.
-    pub(crate) fn add(&mut self, mut item: T) -> Result<(), BuildError> {
-        item.update_raw();
+    pub(crate) fn add(&mut self, item: T) -> Result<(), BuildError> {
         self.add_renamed(Arc::new(item), None)
     }
 
     /// Adds an item with the name that it had before it got a prefix.
     pub(crate) fn add_renamed(&mut self, item: Arc<T>, original: Option<String>) -> Result<(), BuildError> {
-        let name = item.key().to_owned();
-        if self.index.contains_key(&name) {
-            let first = self.originals.get(&name).map(String::as_str);
-            return Err(BuildError::duplicate(T::KIND, name.clone(), first, original.as_deref()));
+        self.check_name(item.key(), original.as_deref())?;
+        self.insert(item, original);
+        Ok(())
+    }
+
+    /// Returns an error if there is an item of a name already.
+    fn check_name(&self, name: &str, original: Option<&str>) -> Result<(), BuildError> {
+        if !self.index.contains_key(name) {
+            return Ok(());
         }
+        let first = self.originals.get(name).map(String::as_str);
+        Err(BuildError::duplicate(T::KIND, name.to_owned(), first, original))
+    }
+
+    /// Returns an error if there is an item of a name in another list already.
+    pub(crate) fn check_names(&self, others: &Self) -> Result<(), BuildError> {
+        let mut names = others.items.iter().map(|item| item.key());
+        names.try_for_each(|name| self.check_name(name, others.originals.get(name).map(String::as_str)))
+    }
+
+    /// Adds all items of another list, whose names have been [checked](Self::check_names).
+    pub(crate) fn insert_all(&mut self, mut others: Self) {
+        for item in others.items {
+            let original = others.originals.remove(item.key());
+            self.insert(item, original);
+        }
+    }
+
+    fn insert(&mut self, item: Arc<T>, original: Option<String>) {
+        let name = item.key().to_owned();
         if let Some(original) = original {
             self.originals.insert(name.clone(), original);
         }
@@ -113,16 +118,6 @@ impl<T: Item> NamedList<T> {
         self.restricted += usize::from(item.predicate().is_some());
         self.changed.push(Arc::clone(&item));
         self.items.push(item);
-        Ok(())
-    }
-
-    /// Adds all items of another list.
-    pub(crate) fn add_all(&mut self, mut others: Self) -> Result<(), BuildError> {
-        for item in others.items {
-            let original = others.originals.remove(item.key());
-            self.add_renamed(item, original)?;
-        }
-        Ok(())
     }
 
     /// Takes the items, each with the name that it had before it got a prefix.

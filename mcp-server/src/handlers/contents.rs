@@ -1,6 +1,8 @@
 //! The contents of resources.
 
-use mcp_types::{CacheScope, ErrorObject, InputRequiredResult, ReadResourceResult, ResourceContents};
+use mcp_types::{
+    CacheScope, ErrorObject, InputRequiredResult, JsonObject, RawJson, RawObject, ReadResourceResult, ResourceContents,
+};
 use serde::Serialize;
 
 use crate::handlers::error::{BoxError, HandlerError, unsupported};
@@ -8,6 +10,7 @@ use crate::handlers::error_text;
 use crate::handlers::extract::Refusal;
 use crate::handlers::tool_result::{Json, RoundResult};
 use crate::serve::context::RequestContext;
+use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
 
 /// The types that a handler of a resource can return: text, bytes ([`Vec<u8>`]), [`Json`], [`ResourceContents`] with URIs of their
@@ -176,6 +179,31 @@ impl ContentsDefaults {
             }
         }
     }
+
+    /// Completes what a raw handler or middleware returned.
+    fn complete_response(&self, mut response: Response) -> Result<Response, ErrorObject> {
+        if let Response::Contents(contents) = &mut response {
+            self.complete(contents);
+        } else if let Response::Other(result) = &mut response
+            && self.is_restricted
+        {
+            // It is not known what is in there, so all of it is for one user.
+            let restricted = result.decode::<JsonObject>().and_then(|mut members| {
+                members.insert("cacheScope", RawJson::new(&CacheScope::PRIVATE)?);
+                RawObject::new(&members)
+            });
+            *result = restricted.map_err(|error| ErrorObject::internal_error(error.to_string()))?;
+        }
+        Ok(response)
+    }
+}
+
+/// Reads with a raw handler or middleware, whose contents get the defaults of the resource, too.
+pub(super) fn with_defaults(
+    reading: impl Future<Output = Result<Response, ErrorObject>> + Send + 'static,
+    defaults: ContentsDefaults,
+) -> ResponseFuture {
+    Box::pin(async move { defaults.complete_response(reading.await?) })
 }
 
 /// Converts what a handler returned into the result of the request.

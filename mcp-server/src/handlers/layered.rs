@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcp_types::{ErrorObject, GetPromptRequestParams, OrderedMap, ReadResourceRequestParams};
 
-use crate::handlers::contents::ContentsDefaults;
+use crate::handlers::contents::{ContentsDefaults, with_defaults};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::Resource;
 use crate::handlers::template::{RequestedUri, Template};
@@ -13,7 +13,6 @@ use crate::middleware::Middleware;
 use crate::serve::context::RequestContext;
 use crate::serve::dispatch::decode;
 use crate::serve::endpoint::{Endpoint, EndpointFuture, ResponseFuture};
-use crate::serve::response::Response;
 
 // Handlers take what dispatch has decoded. Middleware passes on the context alone, so that a handler with middleware decodes
 // its part of the parameters again.
@@ -102,17 +101,6 @@ impl Template {
 /// Calls the outermost middleware of an item. Its own round may end here.
 fn call(outer: &Endpoint, ctx: RequestContext) -> ResponseFuture {
     Box::pin(EndpointFuture::new(outer.clone(), ctx))
-}
-
-/// Contents of middleware get the defaults of the resource, too.
-fn with_defaults(reading: EndpointFuture, defaults: ContentsDefaults) -> ResponseFuture {
-    Box::pin(async move {
-        let mut response = reading.await?;
-        if let Response::Contents(contents) = &mut response {
-            defaults.complete(contents);
-        }
-        Ok(response)
-    })
 }
 
 fn failed(error: ErrorObject) -> ResponseFuture {

@@ -14,7 +14,6 @@ use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::handlers::error_text;
 use crate::handlers::extract::{HandlerFunction, PromptArguments, Refusal, Requirements, Signature};
 use crate::handlers::function::{Arguments, ContextFunction};
-use crate::handlers::raw::RawDefinition;
 use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::text_values;
 use crate::handlers::tool_result::RoundResult;
@@ -32,8 +31,8 @@ pub struct Prompt {
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
     pub(crate) visible: Option<Predicate>,
-    /// The definition as JSON, if the prompt was created from it.
-    pub(crate) raw: Option<RawDefinition>,
+    /// Whether required arguments must be there, or the handler decides.
+    pub(crate) checks_arguments: bool,
     pub(crate) requirements: Requirements,
 }
 
@@ -272,7 +271,7 @@ impl Prompt {
         }
         definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
         let requirements = Requirements::default();
-        Self { definition, handler, completers, fault, requirements, visible: None, raw: None }
+        Self { definition, handler, completers, fault, requirements, visible: None, checks_arguments: true }
     }
 
     /// Adds a completer, which suggests values for an argument. Arguments that are enums have one already, which suggests
@@ -296,8 +295,7 @@ impl Prompt {
 
     /// Returns a required argument that is missing.
     pub(crate) fn missing(&self, given: &OrderedMap<String>) -> Option<&str> {
-        if self.raw.is_some() {
-            // The handler decides.
+        if !self.checks_arguments {
             return None;
         }
         let required = self.definition.arguments.iter().flatten().filter(|argument| argument.required == Some(true));

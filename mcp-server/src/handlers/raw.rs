@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use mcp_types::{
-    CacheScope, Era, ErrorObject, InputRequiredResult, OrderedMap, RawJson, RawObject, ResultType, apply_changes,
-};
+use mcp_types::{Era, ErrorObject, InputRequiredResult, OrderedMap, RawJson, RawObject, ResultType};
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
-use crate::handlers::contents::ContentsDefaults;
+use crate::handlers::contents::{ContentsDefaults, with_defaults};
 use crate::handlers::extension_method::{self, ExtensionMethod};
 use crate::handlers::prompt::{Prompt, prompt};
 use crate::handlers::resource::{Resource, resource};
@@ -22,33 +20,6 @@ use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
 use crate::uri_template::UriTemplate;
 
-/// A definition with the JSON that it was read from, which may have members that no type has.
-#[derive(Clone)]
-pub(crate) struct RawDefinition {
-    source: RawObject,
-    /// The source with the changes of setters and prefixes, as lists have it.
-    listed: RawJson,
-}
-
-impl RawDefinition {
-    fn new(source: RawObject) -> Self {
-        Self { listed: source.clone().into(), source }
-    }
-
-    /// Applies what has changed of the typed definition since it was read.
-    pub(crate) fn update<D: DeserializeOwned + Serialize>(&mut self, definition: &D) {
-        let changed = self.source.decode::<D>().and_then(|before| apply_changes(&self.source, &before, definition));
-        // Definitions are plain data, which can always be serialized.
-        if let Ok(changed) = changed {
-            self.listed = changed.into();
-        }
-    }
-
-    pub(crate) fn listed(&self) -> &RawJson {
-        &self.listed
-    }
-}
-
 /// Reads a definition; the error is for the builder to report.
 fn read<D: DeserializeOwned>(definition: &RawObject) -> Result<D, String> {
     definition.decode().map_err(|error| format!("the definition is not valid: {error}"))
@@ -61,13 +32,15 @@ fn name_of(definition: &RawObject, member: &str) -> String {
 }
 
 /// Calls a raw handler with the parameters of the request.
-fn call(handler: &ExtensionMethod, ctx: RequestContext) -> ResponseFuture {
-    match params_of(&ctx) {
-        Ok(params) => {
-            let called = handler(ctx.clone(), params);
-            Box::pin(async move { Ok(response(&ctx, called.await?)) })
-        }
-        Err(fault) => Box::pin(std::future::ready(Err(ErrorObject::invalid_params(fault.to_string())))),
+fn call<R: DeserializeOwned>(
+    handler: &ExtensionMethod,
+    ctx: RequestContext,
+    complete: fn(R) -> Response,
+) -> impl Future<Output = Result<Response, ErrorObject>> + Send + use<R> {
+    let called = params_of(&ctx).map(|params| handler(ctx, params));
+    async move {
+        let called = called.map_err(|fault| ErrorObject::invalid_params(fault.to_string()))?;
+        response(called.await?, complete)
     }
 }
 
@@ -86,34 +59,29 @@ fn params_of(ctx: &RequestContext) -> Result<RawObject, serde_json::Error> {
     RawObject::new(&members)
 }
 
-/// A raw result, or the input requests of a modern server for a legacy client, which gets them as requests.
-fn response(ctx: &RequestContext, result: RawObject) -> Response {
+/// The typed form of a raw result, with which layers and checks work as with those of other handlers. What is not a result of
+/// the method stays as it is.
+fn response<R: DeserializeOwned>(result: RawObject, complete: fn(R) -> Response) -> Result<Response, ErrorObject> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Kind {
         result_type: Option<ResultType>,
     }
-    if ctx.era() == Era::Legacy
-        && result.decode::<Kind>().is_ok_and(|kind| kind.result_type == Some(ResultType::INPUT_REQUIRED))
-        && let Ok(input) = result.decode::<InputRequiredResult>()
-    {
-        return Response::InputRequired(Box::new(input));
+    let kind = result.decode::<Kind>().ok().and_then(|kind| kind.result_type);
+    if kind == Some(ResultType::INPUT_REQUIRED) {
+        // As raw JSON they would be sent to clients that cannot fulfil them.
+        let input = result.decode::<InputRequiredResult>().map_err(|fault| {
+            tracing::error!(target: "mcp", %fault, "the input requests of a raw result are not valid");
+            ErrorObject::internal_error("the input requests are not valid")
+        })?;
+        return Ok(Response::InputRequired(Box::new(input)));
     }
-    Response::Other(result)
-}
-
-/// The contents of a resource that some viewers cannot see are not cached for several users.
-async fn read_restricted(reading: ResponseFuture) -> Result<Response, ErrorObject> {
-    let response = reading.await?;
-    let Response::Other(result) = &response else { return Ok(response) };
-    let restricted = result.decode::<OrderedMap<RawJson>>().and_then(|mut members| {
-        // Input requests are never cached.
-        if members.contains("contents") {
-            members.insert("cacheScope", RawJson::new(&CacheScope::PRIVATE)?);
-        }
-        RawObject::new(&members)
-    });
-    restricted.map(Response::Other).map_err(|error| ErrorObject::internal_error(error.to_string()))
+    if kind.is_none_or(|kind| kind == ResultType::COMPLETE)
+        && let Ok(typed) = result.decode::<R>()
+    {
+        return Ok(complete(typed));
+    }
+    Ok(Response::Other(result))
 }
 
 impl Tool {
@@ -126,8 +94,9 @@ impl Tool {
     /// responses in the parameters. The result is restricted to the client's revision in the same way, and what only the protocol layer
     /// knows (`resultType`, cache hints) is added or removed. Neither arguments nor results are validated.
     ///
-    /// A definition that is not one of a tool is an error of [`ServerBuilder::build`](crate::ServerBuilder::build). A list
-    /// with such a tool is a [`Response::Other`] for layers.
+    /// A definition that is not one of a tool is an error of [`ServerBuilder::build`](crate::ServerBuilder::build). Layers
+    /// get lists and results as those of other tools, with unknown members in `extra`; a result that is not one of the method is
+    /// a [`Response::Other`].
     ///
     /// # Examples
     ///
@@ -158,12 +127,13 @@ impl Tool {
             Ok(read) => tool.definition = read,
             Err(fault) => (tool.definition.name, tool.fault) = (name_of(&definition, "name"), Some(fault)),
         }
-        tool.handler = Arc::new(move |ctx: RequestContext, _: ArgumentErrors| call(&handler, ctx));
+        tool.handler = Arc::new(move |ctx: RequestContext, _: ArgumentErrors| -> ResponseFuture {
+            Box::pin(call(&handler, ctx, Response::ToolCall))
+        });
         #[cfg(feature = "validate")]
         {
             (tool.argument_checks, tool.checks_output) = (ArgumentChecks::ByType, false);
         }
-        tool.raw = Some(RawDefinition::new(definition));
         tool
     }
 }
@@ -182,8 +152,10 @@ impl Prompt {
             Ok(read) => prompt.definition = read,
             Err(fault) => (prompt.definition.name, prompt.fault) = (name_of(&definition, "name"), Some(fault)),
         }
-        prompt.handler = Arc::new(move |ctx: RequestContext, _: &OrderedMap<String>| call(&handler, ctx));
-        prompt.raw = Some(RawDefinition::new(definition));
+        prompt.handler = Arc::new(move |ctx: RequestContext, _: &OrderedMap<String>| -> ResponseFuture {
+            Box::pin(call(&handler, ctx, Response::Prompt))
+        });
+        prompt.checks_arguments = false;
         prompt
     }
 }
@@ -202,11 +174,9 @@ impl Resource {
             Ok(read) => resource.definition = read,
             Err(fault) => (resource.definition.uri, resource.fault) = (name_of(&definition, "uri"), Some(fault)),
         }
-        resource.handler = Arc::new(move |ctx: RequestContext, defaults: ContentsDefaults| -> ResponseFuture {
-            let reading = call(&handler, ctx);
-            if defaults.is_restricted { Box::pin(read_restricted(reading)) } else { reading }
+        resource.handler = Arc::new(move |ctx: RequestContext, defaults: ContentsDefaults| {
+            with_defaults(call(&handler, ctx, Response::Contents), defaults)
         });
-        resource.raw = Some(RawDefinition::new(definition));
         resource
     }
 }
@@ -231,12 +201,9 @@ impl Template {
                 (template.definition.uri_template, template.fault) = (name_of(&definition, "uriTemplate"), Some(fault));
             }
         }
-        template.handler =
-            Arc::new(move |ctx: RequestContext, _: RequestedUri<'_>, defaults: ContentsDefaults| -> ResponseFuture {
-                let reading = call(&handler, ctx);
-                if defaults.is_restricted { Box::pin(read_restricted(reading)) } else { reading }
-            });
-        template.raw = Some(RawDefinition::new(definition));
+        template.handler = Arc::new(move |ctx: RequestContext, _: RequestedUri<'_>, defaults: ContentsDefaults| {
+            with_defaults(call(&handler, ctx, Response::Contents), defaults)
+        });
         template
     }
 }

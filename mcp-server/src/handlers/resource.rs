@@ -7,7 +7,6 @@ use crate::handlers::contents::{ContentsDefaults, IntoContents, read_or_refuse, 
 use crate::handlers::definition::definition_setters;
 use crate::handlers::extract::{HandlerFunction, Requirements, ResourceRead, Signature};
 use crate::handlers::function::ReadFunction;
-use crate::handlers::raw::RawDefinition;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::visibility::predicate::{Predicate, visibility_setters};
@@ -24,8 +23,6 @@ pub struct Resource {
     pub(crate) fault: Option<String>,
     pub(crate) requirements: Requirements,
     pub(crate) visible: Option<Predicate>,
-    /// The definition as JSON, if the resource was created from it.
-    pub(crate) raw: Option<RawDefinition>,
 }
 
 type Handler = Arc<dyn Fn(RequestContext, ContentsDefaults) -> ResponseFuture + Send + Sync>;
@@ -108,7 +105,6 @@ impl Resource {
             fault: R::registration_fault().map(str::to_owned),
             requirements: Requirements::default(),
             visible: None,
-            raw: None,
         };
         match R::default_mime_type() {
             Some(mime_type) => resource.mime_type(mime_type),

@@ -7,7 +7,6 @@ use crate::handlers::contents::{ContentsDefaults, IntoContents, read_or_refuse, 
 use crate::handlers::definition::definition_setters;
 use crate::handlers::extract::{HandlerFunction, Requirements, Signature, TemplateVariables};
 use crate::handlers::function::ContextFunction;
-use crate::handlers::raw::RawDefinition;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
 use crate::uri_template::{UriTemplate, UriVariables};
@@ -35,8 +34,6 @@ pub struct Template {
     pub(crate) fault: Option<String>,
     pub(crate) requirements: Requirements,
     pub(crate) visible: Option<Predicate>,
-    /// The definition as JSON, if the template was created from it.
-    pub(crate) raw: Option<RawDefinition>,
 }
 
 /// Creates a resource template from an async function that reads all resources whose URIs match a URI template (RFC 6570).
@@ -120,7 +117,6 @@ impl Template {
             fault: fault.or_else(|| R::registration_fault().map(str::to_owned)),
             requirements: Requirements::default(),
             visible: None,
-            raw: None,
         };
         match R::default_mime_type() {
             Some(mime_type) => template.mime_type(mime_type),

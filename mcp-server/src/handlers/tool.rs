@@ -10,7 +10,6 @@ use crate::handlers::definition::definition_setters;
 use crate::handlers::error_text;
 use crate::handlers::extract::{HandlerFunction, Refusal, Requirements, Signature, ToolArguments, ToolInput};
 use crate::handlers::function::{Arguments, ContextFunction};
-use crate::handlers::raw::RawDefinition;
 use crate::handlers::tool_result::IntoToolResult;
 #[cfg(feature = "validate")]
 use crate::handlers::validate::ArgumentChecks;
@@ -30,8 +29,6 @@ pub struct Tool {
     /// Why the tool cannot be registered, for the builder to report.
     pub(crate) fault: Option<String>,
     pub(crate) visible: Option<Predicate>,
-    /// The definition as JSON, if the tool was created from it.
-    pub(crate) raw: Option<RawDefinition>,
     #[cfg(feature = "validate")]
     pub(crate) argument_checks: ArgumentChecks,
     /// Whether results have to be validated against their schema.
@@ -206,7 +203,6 @@ where
         checks_output: true,
         requirements: Requirements::default(),
         visible: None,
-        raw: None,
         #[cfg(feature = "mrtr")]
         handles: ToolHandles::default(),
     }
@@ -256,7 +252,6 @@ impl Tool {
             checks_output: false,
             requirements: signature.requirements,
             visible: None,
-            raw: None,
             #[cfg(feature = "mrtr")]
             handles: recorder.finish(),
         }

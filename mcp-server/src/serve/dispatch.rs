@@ -6,8 +6,8 @@ use std::sync::Arc;
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     CacheScope, CompleteRequestParams, CompletionReference, ErrorObject, GetPromptRequestParams, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, OrderedMap, PaginatedRequestParams, RawJson,
-    RawObject, ReadResourceRequestParams,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, RawObject,
+    ReadResourceRequestParams,
 };
 use serde::de::DeserializeOwned;
 
@@ -102,94 +102,55 @@ struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn list_tools(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
     let list = &registry.tools;
-    let page = requested_page(list, ctx, params)?;
-    let mut result = ListToolsResult::new(page.definitions);
-    result.next_cursor = page.next_cursor;
+    let (definitions, next_cursor) = requested_page(list, ctx, params)?;
+    let mut result = ListToolsResult::new(definitions);
+    result.next_cursor = next_cursor;
     (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Tools, list.is_restricted());
-    listed(result, Response::Tools, ("tools", page.raw))
+    Ok(Response::Tools(result))
 }
 
 fn list_prompts(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
     let list = &registry.prompts;
-    let page = requested_page(list, ctx, params)?;
-    let mut result = ListPromptsResult::new(page.definitions);
-    result.next_cursor = page.next_cursor;
+    let (definitions, next_cursor) = requested_page(list, ctx, params)?;
+    let mut result = ListPromptsResult::new(definitions);
+    result.next_cursor = next_cursor;
     (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Prompts, list.is_restricted());
-    listed(result, Response::Prompts, ("prompts", page.raw))
+    Ok(Response::Prompts(result))
 }
 
 fn list_resources(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
     let list = &registry.resources;
-    let page = requested_page(list, ctx, params)?;
-    let mut result = ListResourcesResult::new(page.definitions);
-    result.next_cursor = page.next_cursor;
+    let (definitions, next_cursor) = requested_page(list, ctx, params)?;
+    let mut result = ListResourcesResult::new(definitions);
+    result.next_cursor = next_cursor;
     (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Resources, list.is_restricted());
-    listed(result, Response::Resources, ("resources", page.raw))
+    Ok(Response::Resources(result))
 }
 
 fn list_templates(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
     let list = &registry.templates;
-    let page = requested_page(list, ctx, params)?;
-    let mut result = ListResourceTemplatesResult::new(page.definitions);
-    result.next_cursor = page.next_cursor;
+    let (definitions, next_cursor) = requested_page(list, ctx, params)?;
+    let mut result = ListResourceTemplatesResult::new(definitions);
+    result.next_cursor = next_cursor;
     (result.ttl_ms, result.cache_scope) = cache(ctx, ListKind::Templates, list.is_restricted());
-    listed(result, Response::Templates, ("resourceTemplates", page.raw))
+    Ok(Response::Templates(result))
 }
 
-/// A page of a list.
-struct Page<D> {
-    definitions: Vec<D>,
-    /// The definitions as JSON, instead of the others, if some of them were created from JSON.
-    raw: Option<Vec<RawJson>>,
-    next_cursor: Option<String>,
-}
-
-/// The definitions on the requested page of a list.
+/// The definitions on the requested page of a list, and the cursor of the next one.
 fn requested_page<T: Item>(
     list: &NamedList<T>,
     ctx: &RequestContext,
     params: &PayloadBuf,
-) -> Result<Page<T::Definition>, ErrorObject> {
+) -> Result<(Vec<T::Definition>, Option<String>), ErrorObject> {
     let PaginatedRequestParams { cursor, .. } = decode(params)?;
     let (size, cursor) = (ctx.server().settings().page_size, cursor.as_deref());
     if list.is_restricted() {
         let is_visible = |item: &Arc<T>| is_visible(&**item, ctx);
         let (items, next_cursor) = visible_page(&list.items, |item| item.key(), is_visible, size, cursor)?;
-        return definitions(items.into_iter(), next_cursor);
+        return Ok((items.into_iter().map(|item| item.definition().clone()).collect(), next_cursor));
     }
     let (items, next_cursor) = page(&list.items, |item| item.key(), size, cursor)?;
-    definitions(items.iter(), next_cursor)
-}
-
-fn definitions<'a, T: Item + 'a>(
-    mut items: impl Iterator<Item = &'a Arc<T>> + Clone,
-    next_cursor: Option<String>,
-) -> Result<Page<T::Definition>, ErrorObject> {
-    if !items.clone().any(|item| item.raw().is_some()) {
-        let definitions = items.map(|item| item.definition().clone()).collect();
-        return Ok(Page { definitions, raw: None, next_cursor });
-    }
-    let raw = items.try_fold(Vec::new(), |mut raw, item| {
-        raw.push(item.raw().map_or_else(|| RawJson::new(item.definition()), |raw| Ok(raw.listed().clone()))?);
-        Ok(raw)
-    });
-    let raw = raw.map_err(|error: serde_json::Error| ErrorObject::internal_error(error.to_string()))?;
-    Ok(Page { definitions: Vec::new(), raw: Some(raw), next_cursor })
-}
-
-/// The result of a list. Definitions as JSON replace the typed ones, and the kernel restricts them to the revision.
-fn listed<R: serde::Serialize>(
-    result: R,
-    response: fn(R) -> Response,
-    (member, raw): (&str, Option<Vec<RawJson>>),
-) -> Result<Response, ErrorObject> {
-    let Some(raw) = raw else { return Ok(response(result)) };
-    let list = RawObject::new(&result).and_then(|result| {
-        let mut result = result.decode::<OrderedMap<RawJson>>()?;
-        result.insert(member, RawJson::new(&raw)?);
-        RawObject::new(&result)
-    });
-    list.map(Response::Other).map_err(|error| ErrorObject::internal_error(error.to_string()))
+    Ok((items.iter().map(|item| item.definition().clone()).collect(), next_cursor))
 }
 
 /// The cache settings of a list; the kernel fills in the defaults. A list that depends on the viewer is not cached for several

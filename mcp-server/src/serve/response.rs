@@ -32,8 +32,8 @@ pub enum Response {
     InputRequired(Box<InputRequiredResult>),
     /// The kernel responds, after all layers: to `server/discover`, `logging/setLevel` and subscriptions.
     ByProtocol,
-    /// The result of a method of an extension, of an item that was created from a raw definition (see
-    /// [`Tool::from_raw`](crate::Tool::from_raw)), or a list with such an item.
+    /// The result of a method of an extension, or one of a raw handler (see [`Tool::from_raw`](crate::Tool::from_raw)) that
+    /// does not have the type of its method.
     Other(RawObject),
 }
 

@@ -3,8 +3,11 @@
 use std::sync::{Arc, Mutex};
 
 use mcp_server::types::{ErrorObject, RawObject, Revision};
-use mcp_server::{BuildError, NoArguments, Prompt, Registry, RequestContext, Resource, Server, Template, Tool, tool};
-use mcp_testkit::ScriptedClient;
+use mcp_server::{
+    BuildError, NoArguments, Outcome, Prompt, Registry, RequestContext, Resource, Response, Server, Template, Tool,
+    middleware, tool,
+};
+use mcp_testkit::{Notes, ScriptedClient};
 use serde_json::{Value, json};
 
 use crate::servers::{LEGACY, MODERN, refused, server};
@@ -159,7 +162,7 @@ fn gw_9_raw_items_can_be_changed() {
     let search = Tool::from_raw(raw(&definition()), returns(json!({ "content": [] }), &params)).description("Searches");
     let contents = json!({ "contents": [{ "uri": "a:b", "text": "" }], "cacheScope": "public", "ttlMs": 5 });
     let resource = Resource::from_raw(raw(&json!({ "name": "b", "uri": "a:b" })), returns(contents, &params));
-    let resource = resource.visible(|viewer| viewer.principal() == Some(&principal("alice")));
+    let resource = resource.mime_type("text/plain").visible(|viewer| viewer.principal() == Some(&principal("alice")));
     let server = server(|server| server.mount("web_", Registry::new().tool(search).resource(resource)));
     for revision in [Revision::V2025_11_25, MODERN] {
         let mut client = client_of(&server, revision, "alice");
@@ -170,6 +173,7 @@ fn gw_9_raw_items_can_be_changed() {
         assert_eq!(params.lock().unwrap().pop().unwrap()["name"], "web_search");
         let read = client.result("resources/read", json!({ "uri": "a:b" }));
         assert_eq!(read.get("cacheScope"), (revision == MODERN).then_some(&json!("private")));
+        assert_eq!(read["contents"][0]["mimeType"], "text/plain");
         client_of(&server, revision, "bob").call("resources/read", json!({ "uri": "a:b" }))["error"]
             .as_object()
             .unwrap();
@@ -210,6 +214,119 @@ fn gw_9_input_requests_are_forwarded() {
     assert_eq!(legacy.response_to(id)["result"]["content"], json!([]));
     let last = params.lock().unwrap().pop().unwrap();
     assert_eq!((&last["inputResponses"]["who"], &last["requestState"]), (&accepted, &json!("s")));
+}
+
+/// What only some users can read is not cached for others, with and without middleware, and whether or not it has the type of
+/// its method.
+// covers: GW-9
+#[test]
+fn gw_9_restricted_contents_are_private() {
+    let contents = json!({ "contents": [{ "uri": "a:b", "text": "" }], "cacheScope": "public", "ttlMs": 5 });
+    for result in [contents, json!({ "contents": 7, "cacheScope": "public", "ttlMs": 5 }), json!({ "y": 2 })] {
+        let params = Params::default();
+        let server = server(|server| {
+            let passing = || middleware::from_fn(async |ctx, next| next.run(ctx).await);
+            let resource = |uri: &str| {
+                Resource::from_raw(raw(&json!({ "name": "b", "uri": uri })), returns(result.clone(), &params))
+                    .visible(|viewer| viewer.principal().is_some())
+            };
+            let template = |uri: &str| {
+                Template::from_raw(raw(&json!({ "name": "t", "uriTemplate": uri })), returns(result.clone(), &params))
+                    .visible(|viewer| viewer.principal().is_some())
+            };
+            server
+                .resources([resource("a:b"), resource("a:c").layer(passing())])
+                .templates([template("t:{id}"), template("u:{id}").layer(passing())])
+        });
+        for revision in LEGACY.into_iter().chain([MODERN]) {
+            let mut client = client_of(&server, revision, "alice");
+            for uri in ["a:b", "a:c", "t:1", "u:1"] {
+                let read = client.result("resources/read", json!({ "uri": uri }));
+                let scope = (revision == MODERN).then_some("private");
+                assert_eq!(read.get("cacheScope").and_then(Value::as_str), scope, "{revision} {uri}: {result}");
+            }
+        }
+    }
+}
+
+/// Input requests of raw handlers are checked as those of others are.
+// covers: GW-9
+#[test]
+fn gw_9_input_requests_are_checked() {
+    let serving = |asks: Value| {
+        server(|server| server.tool(Tool::from_raw(raw(&definition()), returns(asks, &Params::default()))))
+    };
+    let capabilities = json!({ "elicitation": { "form": {} } });
+    let input = json!({ "method": "elicitation/create", "params": { "mode": "form", "message": "Who?",
+        "requestedSchema": { "type": "object", "properties": {} } } });
+    let server = serving(json!({ "resultType": "input_required", "inputRequests": { "who": input } }));
+    let error = ScriptedClient::new(&server, MODERN).error("tools/call", json!({ "name": "search" }), -32021);
+    assert_eq!(error["data"]["requiredCapabilities"], capabilities);
+    let empty = serving(json!({ "resultType": "input_required" }));
+    let mut client = ScriptedClient::with_capabilities(&empty, MODERN, capabilities.clone());
+    client.error("tools/call", json!({ "name": "search" }), -32603);
+    let invalid = serving(json!({ "resultType": "input_required", "inputRequests": 7 }));
+    for revision in [Revision::V2025_11_25, MODERN] {
+        let mut client = ScriptedClient::with_capabilities(&invalid, revision, capabilities.clone());
+        client.error("tools/call", json!({ "name": "search" }), -32603);
+    }
+}
+
+/// Layers see typed lists and results of raw items, and the outcomes that they mean.
+// covers: GW-9
+#[test]
+fn gw_9_layers_see_typed_responses() {
+    let notes = Notes::default();
+    let server = server(|server| {
+        let named = |name: &str, result: Value| {
+            let definition = json!({ "name": name, "inputSchema": { "type": "object" }, "x": 1 });
+            Tool::from_raw(raw(&definition), returns(result, &Params::default()))
+        };
+        let kept = notes.clone();
+        let watching = middleware::from_fn(move |ctx: RequestContext, next: middleware::Next| {
+            let (kept, ended) = (kept.clone(), kept.clone());
+            async move {
+                ctx.on_end(move |outcome| ended.add(format!("ended {}", outcome.as_str())));
+                let mut served = next.run(ctx).await;
+                kept.add(Outcome::of(&served).as_str());
+                if let Ok(Response::Tools(list)) = &mut served {
+                    list.tools.retain(|tool| !tool.name.starts_with("hidden"));
+                }
+                if let Ok(Response::ToolCall(result)) = &mut served {
+                    result.extra.remove("secret");
+                }
+                served
+            }
+        });
+        server
+            .tool(named("hidden", json!({ "content": [] })))
+            .tool(named("good", json!({ "content": [], "secret": 1, "y": 2 })))
+            .tool(named("bad", json!({ "content": [], "isError": true, "y": 2 })))
+            .tool(named("other", json!({ "resultType": "com.example/other", "y": 2 })))
+            .tool(named("hidden asks", json!({ "resultType": "input_required", "requestState": "s" })))
+            .layer(watching)
+    });
+    for revision in LEGACY.into_iter().chain([MODERN]) {
+        let mut client = ScriptedClient::new(&server, revision);
+        notes.take();
+        let list = client.result("tools/list", json!({}));
+        let names: Vec<_> = list["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| (tool["name"].as_str().unwrap(), tool["x"].as_i64()))
+            .collect();
+        assert_eq!(names, ["good", "bad", "other"].map(|name| (name, Some(1))));
+        assert_eq!(notes.take(), ["completed", "ended completed"]);
+        for (name, outcome) in [("good", "completed"), ("bad", "failed"), ("other", "completed")] {
+            let result = client.result("tools/call", json!({ "name": name }));
+            assert_eq!((result.get("secret"), &result["y"]), (None, &json!(2)), "{revision} {name}");
+            assert_eq!(notes.take(), [outcome.to_owned(), format!("ended {outcome}")], "{revision} {name}");
+        }
+    }
+    // A legacy client gets requests instead.
+    ScriptedClient::new(&server, MODERN).result("tools/call", json!({ "name": "hidden asks" }));
+    assert_eq!(notes.take(), ["input_required", "ended input_required"]);
 }
 
 /// Definitions that are none are errors with the name, as far as there is one.

@@ -111,3 +111,51 @@ fn aut_11_running_servers_get_registries() {
     assert_eq!(names(&mut client, "tools/list", "tools", "name"), ["print", "files_read", "files_write"]);
     client.assert_quiet();
 }
+
+/// A registry with a conflict adds nothing, also if the application goes on after the error.
+// covers: AUT-11
+#[test]
+fn aut_11_conflicts_add_nothing() {
+    let server = server(|server| server.merge(files()));
+    let new = || {
+        let about = text_resource("files:new", "new", "New");
+        let find = prompt("new", async |_, Word { word }| word);
+        let any = template("new:{name}", "new", async |_: RequestContext, _: UriVariables| "contents");
+        Registry::new().tool(named("new")).prompt(find).resource(about).template(any)
+    };
+    let conflicts = [
+        ("tool", new().tool(named("read"))),
+        ("prompt", new().prompt(prompt("find", async |_, Word { word }| word))),
+        ("resource", new().resource(text_resource("files:about", "about", "Files"))),
+        ("template", new().template(template("files:{name}", "x", async |_: RequestContext, _: UriVariables| "x"))),
+    ];
+    for (kind, conflict) in conflicts {
+        server
+            .update(|registry| {
+                let failed = registry.add_registry(conflict).expect_err("a conflict");
+                assert!(matches!(failed, BuildError::Duplicate { what, .. } if what == kind), "{failed}");
+                Ok(())
+            })
+            .unwrap();
+        for revision in LEGACY.into_iter().chain([MODERN]) {
+            let mut client = ScriptedClient::new(&server, revision);
+            assert_eq!(names(&mut client, "tools/list", "tools", "name"), ["read", "write"], "{kind}");
+            assert_eq!(names(&mut client, "prompts/list", "prompts", "name"), ["find"], "{kind}");
+            assert_eq!(names(&mut client, "resources/list", "resources", "uri"), ["files:about"], "{kind}");
+            let templates = names(&mut client, "resources/templates/list", "resourceTemplates", "uriTemplate");
+            assert_eq!(templates, ["files:{name}"], "{kind}");
+        }
+    }
+}
+
+/// The methods of two registries must differ, too.
+// covers: AUT-11
+#[test]
+fn aut_11_methods_are_not_replaced() {
+    let server = server(|server| {
+        let own = async |_: RequestContext, _: RawObject| Ok(RawObject::empty());
+        server.offers_tools().method("com.example/own", "own/do", own)
+    });
+    let failed = server.update(|registry| registry.add_registry(registry.clone().prefix("a_").tool(named("new"))));
+    assert!(matches!(&failed, Err(BuildError::InvalidMethod { name, .. }) if name == "own/do"), "{failed:?}");
+}

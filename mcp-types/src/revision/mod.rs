@@ -5,6 +5,6 @@ mod raw;
 mod restrict;
 mod version;
 
-pub use self::raw::{apply_changes, restrict_raw};
+pub use self::raw::restrict_raw;
 pub use self::restrict::{Restrict, Restriction, restrict_to};
 pub use self::version::{Era, ProtocolVersion, Revision, UnknownRevision};
