@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use mcp_kernel::server::{HandshakeRequest, Principal};
@@ -101,6 +101,10 @@ impl std::fmt::Debug for Handshake {
     }
 }
 
+/// The server that was chosen during the handshake, for the ports of the connection. Handles of the connection do not share
+/// it: the application may keep them in the state of that server, which would then never be dropped.
+pub(crate) type ChosenServer = Arc<OnceLock<Server>>;
+
 /// A handshake whose decision is pending.
 pub(crate) struct PendingHandshake {
     decision: Decision,
@@ -133,6 +137,12 @@ impl Server {
 }
 
 impl Connection {
+    /// Prepares a connection with a handshake for the choice of another server.
+    pub(super) fn with_choice(mut self) -> Self {
+        self.chosen = self.server.hooks().on_initialize.is_some().then(ChosenServer::default);
+        self
+    }
+
     /// Lets the application decide about a handshake, or accepts it at once.
     pub(super) fn begin_handshake(&mut self, request: HandshakeRequest, extensions: Extensions) {
         let HandshakeRequest { params, revision, principal, .. } = request;
@@ -187,10 +197,12 @@ impl Connection {
         if self.shared.has_joined.load(Ordering::Relaxed) {
             self.server.broadcast().leave(&self.shared);
             self.shared.has_joined.store(false, Ordering::Relaxed);
-            server.broadcast().join(&self.shared);
+            server.join(&self.shared);
         }
-        // A connection has one handshake, so it was not set before.
-        let _ = self.shared.chosen_server.set(server.clone());
+        if let Some(chosen) = &self.chosen {
+            // A connection has one handshake, so it was not set before.
+            let _ = chosen.set(server.clone());
+        }
         self.server = server;
     }
 }

@@ -1,13 +1,14 @@
 //! Functions that are called when a connection begins: the decision about the handshake, and the life of a session.
 
 use std::future::{pending, ready};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use mcp_server::types::{ErrorObject, LoggingLevel, Revision};
 use mcp_server::{
-    Caller, Change, ClientCapability, Connection, Handshake, NoArguments, Principal, RequestContext, Server,
-    ServerBuilder, SessionContext, text_resource, tool,
+    Audience, Caller, Change, ClientCapability, Connection, ConnectionHandle, Handshake, NoArguments, Principal,
+    RequestContext, Server, ServerBuilder, SessionContext, text_resource, tool,
 };
 use mcp_testkit::{Gate, Notes, ScriptedClient};
 use serde_json::json;
@@ -122,6 +123,56 @@ fn gw_5_the_server_is_chosen_by_capabilities() {
         first.publish(&Change::Tools);
         client.expect_message("notifications/tools/list_changed");
     }
+}
+
+/// Changes are published to one connection by the server that was chosen for it, with its own predicates.
+// covers: GW-5
+#[test]
+fn gw_5_the_chosen_server_publishes_to_its_connection() {
+    for revision in LEGACY {
+        let is_visible = Arc::new(AtomicBool::new(true));
+        let seen = Arc::clone(&is_visible);
+        let resource = text_resource("a:b", "b", "text").visible(move |_| seen.load(Ordering::Relaxed));
+        let chosen = Server::builder("chosen", "1.0").resource_subscriptions().resource(resource);
+        let chosen = chosen.build().expect("a server");
+        let other = chosen.clone();
+        let first = server(|server| server.resource_subscriptions().on_initialize(move |_| ready(Ok(other.clone()))));
+        let mut client = ScriptedClient::new(&first, revision);
+        client.result("resources/subscribe", json!({ "uri": "a:b" }));
+        let (handle, change) = (client.connection.handle(), Change::Resource("a:b".into()));
+        chosen.publish_to(&Audience::connection(&handle), &change);
+        client.expect_message("notifications/resources/updated");
+        handle.publish(&change);
+        client.expect_message("notifications/resources/updated");
+        first.publish_to(&Audience::connection(&handle), &change);
+        client.assert_quiet();
+        is_visible.store(false, Ordering::Relaxed);
+        handle.publish(&change);
+        client.assert_quiet();
+    }
+}
+
+/// The chosen server may keep handles of its connections in its state: they do not keep the server in memory.
+// covers: GW-5
+#[test]
+fn gw_5_handles_do_not_keep_the_chosen_server() {
+    type Kept = Mutex<Vec<ConnectionHandle>>;
+    let notes = Notes::default();
+    let keep = async |ctx: RequestContext, _: NoArguments| {
+        let kept = ctx.server().state::<Kept>().expect("a state");
+        kept.lock().expect("no panic").push(ctx.connection().clone());
+        "kept"
+    };
+    let chosen = Server::builder("chosen", "1.0").tool(tool("keep", keep));
+    let chosen = chosen.state(Kept::default()).state(notes.on_drop("dropped")).build().expect("a server");
+    let first = server(|server| server.on_initialize(move |_| ready(Ok(chosen.clone()))));
+    let mut client = ScriptedClient::new(&first, LEGACY[3]);
+    assert_eq!(client.call_tool_text("keep", json!({})), "kept");
+    drop(first);
+    assert_eq!(notes.take(), [""; 0], "the connection keeps its server");
+    client.result("ping", json!({}));
+    drop(client);
+    assert_eq!(notes.take(), ["dropped"]);
 }
 
 /// A request without a session is asked about, too: it can be refused.
