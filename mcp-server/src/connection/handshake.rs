@@ -184,10 +184,13 @@ impl Connection {
     fn accept_handshake(&mut self, chosen: Option<Server>, caller: Caller) {
         let chosen = chosen.filter(|chosen| !chosen.is_same(&self.server));
         let config = chosen.as_ref().map(|chosen| Arc::clone(chosen.config()));
-        if let Some(chosen) = chosen {
+        let is_accepted = self.shared.lock().kernel.accept_handshake(config);
+        // A server that cannot complete the handshake does not serve the connection. One that can handles all events.
+        if let Some(chosen) = chosen.filter(|_| is_accepted) {
             self.switch_to(chosen);
         }
-        if self.input(|kernel| kernel.accept_handshake(config)) {
+        self.handle_events(None);
+        if is_accepted {
             self.start_session(caller, false);
         }
     }

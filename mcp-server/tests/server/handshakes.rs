@@ -175,6 +175,36 @@ fn gw_5_handles_do_not_keep_the_chosen_server() {
     assert_eq!(notes.take(), ["dropped"]);
 }
 
+/// A server that cannot complete the handshake is not switched to: the client may try again, and the first server serves it.
+// covers: GW-5
+#[test]
+fn gw_5_a_failed_handshake_chooses_no_server() {
+    let modern =
+        Server::builder("modern", "1.0").revisions([MODERN]).tool(tool("name", async |_, _: NoArguments| "modern"));
+    let modern = modern.build().expect("a server");
+    let chosen = modern.clone();
+    let first = Server::builder("first", "1.0").tool(tool("name", async |_, _: NoArguments| "first"));
+    let first = first.on_initialize(move |handshake: Handshake| {
+        let is_modern = !handshake.supports(ClientCapability::Sampling);
+        ready(Ok(if is_modern { chosen.clone() } else { handshake.server().clone() }))
+    });
+    let first = first.build().expect("a server");
+    let mut client = fresh(&first, LEGACY[3]);
+    let port = client.connection.port();
+    assert!(client.initialize().get("error").is_some());
+    assert_eq!(client.connection.negotiated(), None);
+    assert_eq!((&*client.connection.server().info().name, &*port.server().info().name), ("first", "first"));
+    client.send(&mcp_testkit::envelope::initialize(5, "2025-11-25", json!({ "sampling": {} })));
+    client.run();
+    assert_eq!(client.response_to(5)["result"]["serverInfo"]["name"], "first");
+    client.notify("notifications/initialized", json!({}));
+    assert_eq!(client.call_tool_text("name", json!({})), "first");
+    modern.publish(&Change::Tools);
+    client.assert_quiet();
+    first.publish(&Change::Tools);
+    client.expect_message("notifications/tools/list_changed");
+}
+
 /// A request without a session is asked about, too: it can be refused.
 // covers: GW-5
 #[test]
