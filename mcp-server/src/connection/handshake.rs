@@ -156,15 +156,15 @@ impl Connection {
         }
     }
 
-    /// Continues the decision about the handshake.
-    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) {
-        let Some(pending) = &mut self.handshake else { return };
+    /// Continues the decision about the handshake. Returns whether there is code of a new session.
+    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(pending) = &mut self.handshake else { return false };
         let decision = match catch_unwind(AssertUnwindSafe(|| pending.decision.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => return,
+            Ok(Poll::Pending) => return false,
             Ok(Poll::Ready(decision)) => decision,
             Err(_) => Err(panicked()),
         };
-        let Some(pending) = self.handshake.take() else { return };
+        let Some(pending) = self.handshake.take() else { return false };
         match decision {
             Ok(server) => self.accept_handshake(Some(server), pending.caller),
             Err(error) => {
@@ -172,6 +172,7 @@ impl Connection {
                 self.input(|kernel| kernel.refuse_handshake(&error));
             }
         }
+        self.session.is_some()
     }
 
     /// Refuses the handshake if its decision is pending.

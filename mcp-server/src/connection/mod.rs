@@ -207,8 +207,12 @@ impl Connection {
         self.shared.driver.register(cx.waker());
         // Messages that were fed through a port.
         self.handle_events(None);
-        self.poll_handshake(cx);
-        self.poll_session(cx);
+        if self.poll_handshake(cx) {
+            // The transport may create its session first, or take the code of the session.
+            self.shared.wake(None);
+        } else {
+            self.poll_session(cx);
+        }
         for (task, outcome) in self.running.poll(cx) {
             self.finish(&task.handler.span(), &task.ctx, task.responder, outcome);
         }
