@@ -127,6 +127,8 @@ fn living(notes: &Notes) -> Server {
             let (notes, dropped, closed) = (notes.clone(), notes.on_drop("dropped"), notes.clone());
             async move {
                 let _dropped = dropped;
+                // Without the session id it ends here, and notes nothing.
+                session.connection().session_id().expect("a session");
                 let parts = session.extension::<Parts>().expect("HTTP");
                 let tenant = parts.headers.get("x-tenant").and_then(|tenant| tenant.to_str().ok()).unwrap_or_default();
                 let who = session.principal().map_or(String::new(), |principal| principal.subject.to_string());
