@@ -213,9 +213,9 @@ impl Server {
         self.0.fallback.as_ref()
     }
 
-    /// Adds a connection to those that changes are published to.
+    /// Adds a connection to those that changes are published to. It has left the server that it belonged to before.
     pub(crate) fn join(&self, connection: &Arc<Shared>) {
-        connection.server.get_or_init(|| WeakServer(Arc::downgrade(&self.0)));
+        connection.lock().server = Some(WeakServer(Arc::downgrade(&self.0)));
         self.0.broadcast.join(connection);
     }
 

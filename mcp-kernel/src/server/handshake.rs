@@ -69,18 +69,21 @@ impl Connection {
     }
 
     /// Accepts the pending handshake, if there is one, with another configuration if one is given. Returns whether there is
-    /// a session or a response now; the handshake may fail if the configuration has no legacy revision.
+    /// a session or a response now; the handshake may fail if the configuration has no legacy revision, and the
+    /// configuration is not replaced then.
     pub fn accept_handshake(&mut self, config: Option<Arc<ServerConfig>>) -> bool {
         let Some(pending) = self.handshake.take() else { return false };
         let PendingHandshake { key, id, params } = *pending;
-        if let Some(config) = config {
-            self.config = config;
-        }
+        let replaced = config.map(|config| std::mem::replace(&mut self.config, config));
         let accepted = match params.decode() {
             Ok(decoded) => self.complete_handshake(key, &id, decoded, || params.clone()),
             Err(fault) => Err(PeerMisbehaved::InvalidParams(fault.to_string().into()).into()),
         };
         let Err(refusal) = accepted else { return true };
+        // The client may try again.
+        if let Some(replaced) = replaced {
+            self.config = replaced;
+        }
         self.refuse_request(key, None, Some(&id), Revision::LATEST_LEGACY, *refusal);
         false
     }

@@ -196,6 +196,11 @@ fn gw_5_a_handshake_chooses_the_configuration() {
     let _ = script.event();
     assert!(!script.connection.accept_handshake(Some(std::sync::Arc::new(modern))), "it has no handshake");
     script.refusal("init", -32022);
+    let _ = script.event();
+    script.send(initialize("again", "2025-11-25", json!({})));
+    let _ = script.event();
+    assert!(script.connection.accept_handshake(None), "the configuration is the first one again");
+    assert_eq!(script.reply()["result"]["protocolVersion"], "2025-11-25");
 }
 
 /// A handshake that is refused changes nothing; the client may try again, or leave.

@@ -71,7 +71,9 @@ impl ServerBuilder {
     /// and is dropped when the session ends, before the callbacks of
     /// [`on_close`](crate::ConnectionHandle::on_close) run. It may end earlier, which does not end the session.
     ///
-    /// The client can receive requests after [`initialized`](crate::ConnectionHandle::initialized). On stdio the future runs
+    /// The function is called in the task that runs its future, when the transport has created the session; not if that
+    /// was refused or has ended already. The client can receive requests after
+    /// [`initialized`](crate::ConnectionHandle::initialized). On stdio the future runs
     /// in the task of the connection; over HTTP it is a task for each session, which are otherwise without one. Modern
     /// clients have no sessions.
     ///

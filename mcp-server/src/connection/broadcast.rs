@@ -38,7 +38,7 @@ impl Broadcast {
 
     pub(crate) fn publish(&self, notice: &Notice<'_>) {
         if let Members::Connection(connection) = &notice.audience.0 {
-            if connection.0.server.get().is_some_and(|server| server.is(notice.server)) {
+            if connection.0.is_served_by(notice.server) {
                 notice.deliver(&connection.0);
             }
             return;

@@ -152,7 +152,7 @@ impl ConnectionHandle {
     /// [`Audience::connection`].
     pub fn publish(&self, change: &Change) {
         // A connection without subscriptions need not know its server.
-        if let Some(server) = self.0.server.get().and_then(|server| server.upgrade()) {
+        if let Some(server) = self.0.server() {
             server.publish_to(&Audience::connection(self), change);
         }
     }

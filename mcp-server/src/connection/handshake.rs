@@ -2,8 +2,8 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
 use mcp_kernel::server::{HandshakeRequest, Principal};
@@ -101,6 +101,10 @@ impl std::fmt::Debug for Handshake {
     }
 }
 
+/// The server that was chosen during the handshake, for the ports of the connection. Handles of the connection do not share
+/// it: the application may keep them in the state of that server, which would then never be dropped.
+pub(crate) type ChosenServer = Arc<OnceLock<Server>>;
+
 /// A handshake whose decision is pending.
 pub(crate) struct PendingHandshake {
     decision: Decision,
@@ -133,6 +137,12 @@ impl Server {
 }
 
 impl Connection {
+    /// Prepares a connection with a handshake for the choice of another server.
+    pub(super) fn with_choice(mut self) -> Self {
+        self.chosen = self.server.hooks().on_initialize.is_some().then(ChosenServer::default);
+        self
+    }
+
     /// Lets the application decide about a handshake, or accepts it at once.
     pub(super) fn begin_handshake(&mut self, request: HandshakeRequest, extensions: Extensions) {
         let HandshakeRequest { params, revision, principal, .. } = request;
@@ -146,15 +156,15 @@ impl Connection {
         }
     }
 
-    /// Continues the decision about the handshake.
-    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) {
-        let Some(pending) = &mut self.handshake else { return };
+    /// Continues the decision about the handshake. Returns whether there is code of a new session.
+    pub(super) fn poll_handshake(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(pending) = &mut self.handshake else { return false };
         let decision = match catch_unwind(AssertUnwindSafe(|| pending.decision.as_mut().poll(cx))) {
-            Ok(Poll::Pending) => return,
+            Ok(Poll::Pending) => return false,
             Ok(Poll::Ready(decision)) => decision,
             Err(_) => Err(panicked()),
         };
-        let Some(pending) = self.handshake.take() else { return };
+        let Some(pending) = self.handshake.take() else { return false };
         match decision {
             Ok(server) => self.accept_handshake(Some(server), pending.caller),
             Err(error) => {
@@ -162,6 +172,7 @@ impl Connection {
                 self.input(|kernel| kernel.refuse_handshake(&error));
             }
         }
+        self.session.is_some()
     }
 
     /// Refuses the handshake if its decision is pending.
@@ -174,10 +185,13 @@ impl Connection {
     fn accept_handshake(&mut self, chosen: Option<Server>, caller: Caller) {
         let chosen = chosen.filter(|chosen| !chosen.is_same(&self.server));
         let config = chosen.as_ref().map(|chosen| Arc::clone(chosen.config()));
-        if let Some(chosen) = chosen {
+        let is_accepted = self.shared.lock().kernel.accept_handshake(config);
+        // A server that cannot complete the handshake does not serve the connection. One that can handles all events.
+        if let Some(chosen) = chosen.filter(|_| is_accepted) {
             self.switch_to(chosen);
         }
-        if self.input(|kernel| kernel.accept_handshake(config)) {
+        self.handle_events(None);
+        if is_accepted {
             self.start_session(caller, false);
         }
     }
@@ -187,10 +201,12 @@ impl Connection {
         if self.shared.has_joined.load(Ordering::Relaxed) {
             self.server.broadcast().leave(&self.shared);
             self.shared.has_joined.store(false, Ordering::Relaxed);
-            server.broadcast().join(&self.shared);
+            server.join(&self.shared);
         }
-        // A connection has one handshake, so it was not set before.
-        let _ = self.shared.chosen_server.set(server.clone());
+        if let Some(chosen) = &self.chosen {
+            // A connection has one handshake, so it was not set before.
+            let _ = chosen.set(server.clone());
+        }
         self.server = server;
     }
 }

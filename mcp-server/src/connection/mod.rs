@@ -28,7 +28,7 @@ use mcp_types::{ErrorObject, RawObject, Revision};
 use tracing::Span;
 
 use crate::connection::handle::ConnectionHandle;
-use crate::connection::handshake::PendingHandshake;
+use crate::connection::handshake::{ChosenServer, PendingHandshake};
 use crate::connection::port::ConnectionPort;
 use crate::connection::running::{RunningHandler, RunningHandlers};
 use crate::connection::session::SessionTask;
@@ -60,6 +60,8 @@ pub struct Connection {
     queued: Fifo<QueuedRequest>,
     /// Pending handlers.
     running: RunningHandlers,
+    /// The server that the handshake chose, if the application chooses.
+    chosen: Option<ChosenServer>,
     /// The decision about the handshake, while it is pending.
     handshake: Option<Box<PendingHandshake>>,
     /// What [`ServerBuilder::on_session`](crate::ServerBuilder::on_session) returned.
@@ -86,7 +88,7 @@ impl Connection {
     /// Creates a connection for any number of requests: a stdio process, a socket, or a session.
     #[must_use]
     pub fn long_lived(server: &Server) -> Self {
-        let connection = Self::new(server, Kernel::long_lived(Arc::clone(server.config())));
+        let connection = Self::new(server, Kernel::long_lived(Arc::clone(server.config()))).with_choice();
         server.join(&connection.shared);
         connection
     }
@@ -147,7 +149,7 @@ impl Connection {
     /// Creates a connection for one legacy request without a session, in the revision that the transport determined.
     #[must_use]
     pub fn legacy_request(server: &Server, revision: Revision) -> Self {
-        Self::new(server, Kernel::legacy_request(Arc::clone(server.config()), revision))
+        Self::new(server, Kernel::legacy_request(Arc::clone(server.config()), revision)).with_choice()
     }
 
     fn new(server: &Server, kernel: Kernel) -> Self {
@@ -156,6 +158,7 @@ impl Connection {
             shared: Arc::new(Shared::new(kernel)),
             queued: Fifo::default(),
             running: RunningHandlers::default(),
+            chosen: None,
             handshake: None,
             session: None,
         }
@@ -204,8 +207,12 @@ impl Connection {
         self.shared.driver.register(cx.waker());
         // Messages that were fed through a port.
         self.handle_events(None);
-        self.poll_handshake(cx);
-        self.poll_session(cx);
+        if self.poll_handshake(cx) {
+            // The transport may create its session first, or take the code of the session.
+            self.shared.wake(None);
+        } else {
+            self.poll_session(cx);
+        }
         for (task, outcome) in self.running.poll(cx) {
             self.finish(&task.handler.span(), &task.ctx, task.responder, outcome);
         }
@@ -373,7 +380,7 @@ impl Connection {
     /// Returns a port: the incoming and outgoing messages, for other tasks than the one that runs the handlers.
     #[must_use]
     pub fn port(&self) -> ConnectionPort {
-        ConnectionPort::new(self.server.clone(), Arc::clone(&self.shared))
+        ConnectionPort::new(self.server.clone(), self.chosen.clone(), Arc::clone(&self.shared))
     }
 
     /// Returns the server, which [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) may have chosen.

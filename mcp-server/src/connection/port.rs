@@ -9,6 +9,7 @@ use mcp_types::jsonrpc::{Incoming, Message, Payload};
 
 use crate::connection::Caller;
 use crate::connection::handle::ConnectionHandle;
+use crate::connection::handshake::ChosenServer;
 use crate::connection::shared::{Inbox, Shared, State};
 use crate::server::Server;
 
@@ -21,19 +22,21 @@ use crate::server::Server;
 /// Clones share the connection.
 #[derive(Clone)]
 pub struct ConnectionPort {
+    /// The server that the connection had when the port was created.
     server: Server,
+    chosen: Option<ChosenServer>,
     shared: Arc<Shared>,
 }
 
 impl ConnectionPort {
-    pub(crate) fn new(server: Server, shared: Arc<Shared>) -> Self {
-        Self { server, shared }
+    pub(crate) fn new(server: Server, chosen: Option<ChosenServer>, shared: Arc<Shared>) -> Self {
+        Self { server, chosen, shared }
     }
 
     /// Returns the server, which [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) may have chosen.
     #[must_use]
     pub fn server(&self) -> &Server {
-        self.shared.chosen_server.get().unwrap_or(&self.server)
+        self.chosen.as_ref().and_then(|chosen| chosen.get()).unwrap_or(&self.server)
     }
 
     /// Returns the handle that handlers get.

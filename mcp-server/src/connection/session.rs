@@ -55,14 +55,10 @@ impl SessionContext {
 pub(crate) struct SessionTask(Option<BoxFuture<()>>);
 
 impl SessionTask {
-    fn call(run: &SessionHandler, session: SessionContext) -> Option<Self> {
-        match catch_unwind(AssertUnwindSafe(|| run(session))) {
-            Ok(future) => Some(Self(Some(future))),
-            Err(_) => {
-                panicked();
-                None
-            }
-        }
+    /// Returns a future that calls the function when it is polled first, as the transport may refuse the session before.
+    fn new(run: &SessionHandler, session: SessionContext) -> Self {
+        let run = Arc::clone(run);
+        Self(Some(Box::pin(async move { run(session).await })))
     }
 }
 
@@ -105,18 +101,19 @@ impl Connection {
     /// Takes the future of [`ServerBuilder::on_session`](crate::ServerBuilder::on_session), if there is one.
     ///
     /// For transports that do not poll the connection all the time: [`poll`](Self::poll) does not run the future then. They
-    /// have to poll it as long as the session lasts, and to drop it before the [teardown](Self::teardown).
+    /// have to take it before they poll the connection again after the handshake, to poll it as long as the session lasts,
+    /// and to drop it before the [teardown](Self::teardown). The function is called when the future is polled first.
     #[must_use]
     pub fn take_session_future(&mut self) -> Option<BoxFuture<()>> {
         self.session.take().map(|task| -> BoxFuture<()> { Box::pin(task) })
     }
 
-    /// Starts the code that runs for as long as the session, if the connection has one.
+    /// Prepares the code that runs for as long as the session, if the connection has one.
     pub(super) fn start_session(&mut self, caller: Caller, is_resumed: bool) {
         let Some(run) = &self.server.hooks().on_session else { return };
         if self.session_state().is_some() {
             let session = SessionContext { connection: self.handle(), caller, is_resumed };
-            self.session = SessionTask::call(run, session);
+            self.session = Some(SessionTask::new(run, session));
         }
     }
 

@@ -37,21 +37,19 @@ pub(crate) struct Shared {
     pub(crate) teardown: Mutex<Vec<Teardown>>,
     /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
-    /// For a connection that was added to the broadcast. Weak, as the application may keep handles of connections in the
-    /// state of the server.
-    pub(crate) server: OnceLock<WeakServer>,
     server_request_count: AtomicU64,
     token: OnceLock<String>,
     /// The session id of the transport. It is formatted on request, as few handlers need it.
     pub(crate) session_id: OnceLock<Arc<dyn std::fmt::Display + Send + Sync>>,
-    /// The server that was chosen for the connection during its handshake.
-    pub(crate) chosen_server: OnceLock<Server>,
     /// Tasks that wait for the end of the handshake.
     pub(crate) handshake_waiters: Waiters,
 }
 
 pub(crate) struct State {
     pub(crate) kernel: Kernel,
+    /// The server whose changes are published to the connection, which the handshake may replace. Weak, as the application
+    /// may keep handles of connections in the state of the server.
+    pub(crate) server: Option<WeakServer>,
     /// The user of the last message, on connections that can be notified of changes.
     pub(crate) principal: Option<Principal>,
     pub(crate) listeners: Listeners,
@@ -121,6 +119,7 @@ impl Shared {
         Self {
             state: Mutex::new(State {
                 kernel,
+                server: None,
                 principal: None,
                 listeners: Listeners::default(),
                 inbox: Inbox::default(),
@@ -133,11 +132,9 @@ impl Shared {
             scratch,
             teardown: Mutex::default(),
             has_joined: AtomicBool::new(false),
-            server: OnceLock::new(),
             server_request_count: AtomicU64::new(0),
             token: OnceLock::new(),
             session_id: OnceLock::new(),
-            chosen_server: OnceLock::new(),
             handshake_waiters: Waiters::default(),
         }
     }
@@ -152,6 +149,16 @@ impl Shared {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the server whose changes are published to the connection, if there is one.
+    pub(crate) fn server(&self) -> Option<Server> {
+        self.lock().server.as_ref().and_then(WeakServer::upgrade)
+    }
+
+    /// Returns whether the changes of a server are published to the connection.
+    pub(crate) fn is_served_by(&self, server: &Server) -> bool {
+        self.lock().server.as_ref().is_some_and(|own| own.is(server))
     }
 
     /// Wakes the task that drives a route, or any that drives the connection.

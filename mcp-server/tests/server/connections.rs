@@ -148,6 +148,38 @@ fn mis_13_who_waits_for_the_handshake_is_woken() {
     }
 }
 
+/// A task that no longer waits for the handshake leaves nothing behind, and others still wait.
+// covers: MIS-13, S1.13
+#[test]
+fn mis_13_who_gives_up_waiting_leaves_no_waker() {
+    for revision in [MODERN, LEGACY[3]] {
+        let mut client = ScriptedClient::on_connection(Connection::long_lived(&plain()), revision, json!({}));
+        if revision == MODERN {
+            client.result("server/discover", json!({}))
+        } else {
+            client.initialize()
+        };
+        let handle = client.connection.handle();
+        let (patient, hasty) = (WakeFlag::default(), WakeFlag::default());
+        let mut waiting = Box::pin(handle.initialized());
+        assert!(waiting.poll_unpin(&mut Context::from_waker(&patient.waker())).is_pending());
+        for _ in 0..10 {
+            let mut given_up = Box::pin(handle.initialized());
+            // A task may be polled with another waker each time.
+            let other = WakeFlag::default();
+            assert!(given_up.poll_unpin(&mut Context::from_waker(&other.waker())).is_pending());
+            assert!(given_up.poll_unpin(&mut Context::from_waker(&hasty.waker())).is_pending());
+            assert_eq!((other.waker_count(), hasty.waker_count()), (0, 1));
+            drop(given_up);
+            assert_eq!(hasty.waker_count(), 0);
+        }
+        assert_eq!(patient.waker_count(), 1);
+        drop(client);
+        assert!(patient.take() && !hasty.is_set());
+        assert_eq!(waiting.now_or_never(), Some(Err(ConnectionClosed)));
+    }
+}
+
 #[derive(Debug, Deserialize, JsonSchema, PartialEq)]
 struct Name {
     name: String,

@@ -1,15 +1,17 @@
 //! Functions that are called when a connection begins: the decision about the handshake, and the life of a session.
 
 use std::future::{pending, ready};
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::Context;
 
 use futures_util::FutureExt;
 use mcp_server::types::{ErrorObject, LoggingLevel, Revision};
 use mcp_server::{
-    Caller, Change, ClientCapability, Connection, Handshake, NoArguments, Principal, RequestContext, Server,
-    ServerBuilder, SessionContext, text_resource, tool,
+    Audience, Caller, Change, ClientCapability, Connection, ConnectionHandle, Handshake, NoArguments, Principal,
+    RequestContext, Server, ServerBuilder, SessionContext, text_resource, tool,
 };
-use mcp_testkit::{Gate, Notes, ScriptedClient};
+use mcp_testkit::{Gate, Notes, ScriptedClient, WakeFlag};
 use serde_json::json;
 
 use crate::servers::{LEGACY, MODERN, fails, server};
@@ -122,6 +124,86 @@ fn gw_5_the_server_is_chosen_by_capabilities() {
         first.publish(&Change::Tools);
         client.expect_message("notifications/tools/list_changed");
     }
+}
+
+/// Changes are published to one connection by the server that was chosen for it, with its own predicates.
+// covers: GW-5
+#[test]
+fn gw_5_the_chosen_server_publishes_to_its_connection() {
+    for revision in LEGACY {
+        let is_visible = Arc::new(AtomicBool::new(true));
+        let seen = Arc::clone(&is_visible);
+        let resource = text_resource("a:b", "b", "text").visible(move |_| seen.load(Ordering::Relaxed));
+        let chosen = Server::builder("chosen", "1.0").resource_subscriptions().resource(resource);
+        let chosen = chosen.build().expect("a server");
+        let other = chosen.clone();
+        let first = server(|server| server.resource_subscriptions().on_initialize(move |_| ready(Ok(other.clone()))));
+        let mut client = ScriptedClient::new(&first, revision);
+        client.result("resources/subscribe", json!({ "uri": "a:b" }));
+        let (handle, change) = (client.connection.handle(), Change::Resource("a:b".into()));
+        chosen.publish_to(&Audience::connection(&handle), &change);
+        client.expect_message("notifications/resources/updated");
+        handle.publish(&change);
+        client.expect_message("notifications/resources/updated");
+        first.publish_to(&Audience::connection(&handle), &change);
+        client.assert_quiet();
+        is_visible.store(false, Ordering::Relaxed);
+        handle.publish(&change);
+        client.assert_quiet();
+    }
+}
+
+/// The chosen server may keep handles of its connections in its state: they do not keep the server in memory.
+// covers: GW-5
+#[test]
+fn gw_5_handles_do_not_keep_the_chosen_server() {
+    type Kept = Mutex<Vec<ConnectionHandle>>;
+    let notes = Notes::default();
+    let keep = async |ctx: RequestContext, _: NoArguments| {
+        let kept = ctx.server().state::<Kept>().expect("a state");
+        kept.lock().expect("no panic").push(ctx.connection().clone());
+        "kept"
+    };
+    let chosen = Server::builder("chosen", "1.0").tool(tool("keep", keep));
+    let chosen = chosen.state(Kept::default()).state(notes.on_drop("dropped")).build().expect("a server");
+    let first = server(|server| server.on_initialize(move |_| ready(Ok(chosen.clone()))));
+    let mut client = ScriptedClient::new(&first, LEGACY[3]);
+    assert_eq!(client.call_tool_text("keep", json!({})), "kept");
+    drop(first);
+    assert_eq!(notes.take(), [""; 0], "the connection keeps its server");
+    client.result("ping", json!({}));
+    drop(client);
+    assert_eq!(notes.take(), ["dropped"]);
+}
+
+/// A server that cannot complete the handshake is not switched to: the client may try again, and the first server serves it.
+// covers: GW-5
+#[test]
+fn gw_5_a_failed_handshake_chooses_no_server() {
+    let modern =
+        Server::builder("modern", "1.0").revisions([MODERN]).tool(tool("name", async |_, _: NoArguments| "modern"));
+    let modern = modern.build().expect("a server");
+    let chosen = modern.clone();
+    let first = Server::builder("first", "1.0").tool(tool("name", async |_, _: NoArguments| "first"));
+    let first = first.on_initialize(move |handshake: Handshake| {
+        let is_modern = !handshake.supports(ClientCapability::Sampling);
+        ready(Ok(if is_modern { chosen.clone() } else { handshake.server().clone() }))
+    });
+    let first = first.build().expect("a server");
+    let mut client = fresh(&first, LEGACY[3]);
+    let port = client.connection.port();
+    assert!(client.initialize().get("error").is_some());
+    assert_eq!(client.connection.negotiated(), None);
+    assert_eq!((&*client.connection.server().info().name, &*port.server().info().name), ("first", "first"));
+    client.send(&mcp_testkit::envelope::initialize(5, "2025-11-25", json!({ "sampling": {} })));
+    client.run();
+    assert_eq!(client.response_to(5)["result"]["serverInfo"]["name"], "first");
+    client.notify("notifications/initialized", json!({}));
+    assert_eq!(client.call_tool_text("name", json!({})), "first");
+    modern.publish(&Change::Tools);
+    client.assert_quiet();
+    first.publish(&Change::Tools);
+    client.expect_message("notifications/tools/list_changed");
 }
 
 /// A request without a session is asked about, too: it can be refused.
@@ -314,6 +396,32 @@ fn mis_4_the_chosen_server_runs_the_session() {
     assert_eq!(notes.take(), ["Some(\"2025-11-25\") None Some(9)"]);
 }
 
+/// The code of a session does not run in the poll in which the handshake is accepted: the transport may take it first.
+// covers: MIS-4, GW-5
+#[test]
+fn mis_4_a_transport_takes_the_code_after_a_decision() {
+    for revision in LEGACY {
+        let notes = Notes::default();
+        let server =
+            living(&notes, |server| server.on_initialize(async |handshake: Handshake| Ok(handshake.server().clone())));
+        for is_taken in [true, false] {
+            let mut client = fresh(&server, revision);
+            client.send(&mcp_testkit::envelope::initialize(1, revision.as_str(), json!({})));
+            let woken = WakeFlag::default();
+            let waker = woken.waker();
+            let polled = client.connection.poll(&mut Context::from_waker(&waker), client.now());
+            assert!(polled.is_ready() && client.connection.negotiated() == Some(revision));
+            assert_eq!(notes.take(), [""; 0]);
+            assert!(woken.take(), "the connection is polled again to run the code");
+            let code = is_taken.then(|| client.connection.take_session_future().expect("a session"));
+            client.run();
+            assert_eq!(notes.take().len(), usize::from(!is_taken));
+            drop((client, code));
+            notes.take();
+        }
+    }
+}
+
 /// A transport may take the code to run it elsewhere, and a session that is resumed has it again.
 // covers: MIS-4, MIS-5
 #[test]
@@ -326,7 +434,7 @@ fn mis_4_a_transport_runs_the_code_elsewhere() {
     client.run();
     assert_eq!(notes.take(), [""; 0]);
     drop(code);
-    assert_eq!(notes.take(), ["dropped"]);
+    assert_eq!(notes.take(), [""; 0], "it was not called");
     let initialize = client.connection.port().initialize_params().expect("a handshake");
     let state = client.connection.session_state().expect("a session");
     let mut resumed = Connection::resume(&server, initialize, state).expect("it is valid");

@@ -127,6 +127,8 @@ fn living(notes: &Notes) -> Server {
             let (notes, dropped, closed) = (notes.clone(), notes.on_drop("dropped"), notes.clone());
             async move {
                 let _dropped = dropped;
+                // Without the session id it ends here, and notes nothing.
+                session.connection().session_id().expect("a session");
                 let parts = session.extension::<Parts>().expect("HTTP");
                 let tenant = parts.headers.get("x-tenant").and_then(|tenant| tenant.to_str().ok()).unwrap_or_default();
                 let who = session.principal().map_or(String::new(), |principal| principal.subject.to_string());
@@ -240,6 +242,7 @@ async fn mis_4_callbacks_may_be_added_at_the_end() {
     });
     let service = HttpService::with_options(server, stateful());
     let client = Client::open(&service, NEWEST).await;
+    settle().await;
     assert_eq!(client.delete().to(&service).await.status.as_u16(), 204);
     settle().await;
     assert_eq!(notes.take(), ["late"]);
@@ -289,4 +292,33 @@ async fn mis_4_the_chosen_server_runs_the_session() {
     settle().await;
     assert_eq!(notes.take(), ["begins   false"]);
     assert!(!client.call("token").await.is_empty());
+}
+
+/// The code of a session begins when there is a session: it knows the session id.
+// covers: MIS-4, MIS-13
+#[tokio::test]
+async fn mis_4_code_begins_after_its_session() {
+    let notes = Notes::default();
+    for is_chosen in [false, true] {
+        let seen = notes.clone();
+        let telling = server(|server| {
+            server.on_session(move |session: SessionContext| {
+                let seen = seen.clone();
+                seen.add(session.connection().session_id().unwrap_or_default());
+                async move { seen.add(session.connection().session_id().unwrap_or_default()) }
+            })
+        });
+        let choosing = telling.clone();
+        let choosing = server(|server| server.on_initialize(move |_| ready(Ok(choosing.clone()))));
+        let (ann, options) = (Principal::new(None, "ann"), SessionOptions::default().limit_per_principal(1));
+        let service = with(if is_chosen { choosing } else { telling }, options);
+        let client = Client::open_as(&service, NEWEST, &ann).await;
+        settle().await;
+        assert_eq!(notes.take(), [client.id.clone(), client.id.clone()]);
+        // A stream keeps the session in use, so another one is refused.
+        let _stream = client.listen().await;
+        assert_eq!(initialize(NEWEST, json!({})).extension(ann).to(&service).await.status, 429);
+        settle().await;
+        assert_eq!(notes.take(), [""; 0], "it is not called for a session that is refused");
+    }
 }
