@@ -32,7 +32,7 @@ impl<R> From<InputRequiredResult> for RoundResult<R> {
 ///
 /// The error of a `Result` is any error type: an enum of `thiserror`, `anyhow::Error` (feature `anyhow`), a boxed error,
 /// [`HandlerError`], text. It becomes a result with `isError`, whose text the model reads; see
-/// [`ServerBuilder::on_handler_error`](crate::ServerBuilder::on_handler_error). An [`ErrorObject`], or an
+/// [`ServerBuilder::on_handler_error`](crate::ServerBuilder::on_handler_error). An [`ErrorObject`](mcp_types::ErrorObject), or an
 /// [`AskError`](crate::AskError) for which the protocol has a code, becomes a protocol error, also if it is the cause
 /// ([`source`](std::error::Error::source)) of another error.
 #[diagnostic::on_unimplemented(
