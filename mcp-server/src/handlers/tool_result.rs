@@ -27,13 +27,14 @@ impl<R> From<InputRequiredResult> for RoundResult<R> {
 
 /// The types that a handler of a tool can return.
 ///
-/// Text, content blocks, [`Json`] for structured content, a pair of [`Json`] and content blocks for both, [`CallToolResult`] for full control, `()` for nothing, an
-/// [`RoundResult`] of these for handlers that may request input, and a `Result` of any of these.
+/// Text, content blocks, [`Json`] for structured content, a pair of [`Json`] and content blocks for both, [`CallToolResult`]
+/// for full control, `()` for nothing, a [`RoundResult`] of these for handlers that may request input, and a `Result` of any
+/// of these.
 ///
 /// The error of a `Result` is any error type: an enum of `thiserror`, `anyhow::Error` (feature `anyhow`), a boxed error,
 /// [`HandlerError`], text. It becomes a result with `isError`, whose text the model reads; see
-/// [`ServerBuilder::on_handler_error`](crate::ServerBuilder::on_handler_error). An [`ErrorObject`](mcp_types::ErrorObject), or an
-/// [`AskError`](crate::AskError) for which the protocol has a code, becomes a protocol error, also if it is the cause
+/// [`ServerBuilder::on_handler_error`](crate::ServerBuilder::on_handler_error). An
+/// [`ErrorObject`](mcp_types::ErrorObject), or an [`AskError`](crate::AskError) for which the protocol has a code, becomes a protocol error, also if it is the cause
 /// ([`source`](std::error::Error::source)) of another error.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be the result of a tool",
