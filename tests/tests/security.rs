@@ -155,9 +155,9 @@ fn settings_in(text: &str, name: &str) -> BTreeSet<String> {
         }
         let Some(item) = line.strip_prefix("    pub ").filter(|_| is_inside) else { continue };
         let setting = match item.strip_prefix("fn ") {
-            Some(function) => function
-                .split_once(['(', '<'])
-                .filter(|(_, rest)| rest.contains("(mut self") || rest.starts_with("mut self")),
+            Some(function) => function.split_once(['(', '<']).filter(|(_, rest)| {
+                rest.contains("(mut self") || ["mut self", "self, "].iter().any(|own| rest.starts_with(own))
+            }),
             None => item.split_once(": ").filter(|(field, _)| !field.contains(' ')),
         };
         settings.extend(setting.map(|(setting, _)| setting.to_owned()));
