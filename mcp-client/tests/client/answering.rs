@@ -46,7 +46,7 @@ async fn a_person_may_decline() {
 #[tokio::test]
 async fn a_question_may_be_refused() {
     let builder = Client::builder("test", "1.0")
-        .on_form_elicitation(async |_, _| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
+        .on_form_elicitation(async |_, _| Err::<ElicitResult, _>(ErrorObject::internal_error("the user is away")));
     let client = connect_with(builder, Revision::V2026_07_28).await;
     let refused = limited(client.call_tool("ask")).await;
     assert!(matches!(refused, Err(Error::InputRequestFailed { key, .. }) if key == "who"));

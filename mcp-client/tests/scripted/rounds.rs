@@ -152,7 +152,7 @@ fn rounds_have_an_end() {
 #[test]
 fn what_nobody_answers_ends_the_call() {
     let refusing = builder()
-        .on_form_elicitation(async |_, _| Err::<ElicitResult, _>(ErrorObject::internal_error("nobody is here")));
+        .on_form_elicitation(async |_, _| Err::<ElicitResult, _>(ErrorObject::internal_error("the user is away")));
     for (builder, question) in [
         (refusing, form(json!({}))),
         (builder(), form(json!({}))),

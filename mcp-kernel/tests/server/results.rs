@@ -185,7 +185,7 @@ fn raw_results_are_completed_too() {
     script.assert_nothing_left();
 }
 
-/// A raw result of a modern server has nothing that a legacy client does not know, and all that nobody knows.
+/// A raw result of a modern server has no member that the revision of a legacy client lacks, and all members that no revision has.
 // covers: GW-9
 #[test]
 fn gw_9_raw_results_are_cut_to_the_revision() {
@@ -229,7 +229,7 @@ fn gw_9_raw_results_are_cut_to_the_revision() {
     assert_eq!((&result["resultType"], &result["ttlMs"]), (&json!("complete"), &json!(0)));
 }
 
-/// The error for a resource that does not exist has the code of the client's era, whoever made it.
+/// The error for a resource that does not exist has the code of the client's era, also if it comes from a server of the other.
 // covers: GW-9, B-45
 #[test]
 fn gw_9_not_found_has_the_code_of_the_era() {
