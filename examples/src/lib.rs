@@ -6,7 +6,7 @@ use std::error::Error;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use mcp::client::config::{ServerConfig, ServersConfig};
+use mcp::client::config::{ServerEntry, ServersConfig};
 use mcp::client::{Client, ClientBuilder};
 use mcp::http::HttpTransport;
 use mcp::stdio::{ChildTransport, ServerCommand};
@@ -116,10 +116,10 @@ async fn connect_configured(client: ClientBuilder, file: &str, name: &str) -> Re
     let text = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
     let config = ServersConfig::parse(&text)?.expand(|variable| std::env::var(variable).ok())?;
     match config.get(name) {
-        Some(ServerConfig::Command(command)) => {
+        Some(ServerEntry::Command(command)) => {
             Ok(client.connect(ChildTransport::new(ServerCommand::from(command))).await?)
         }
-        Some(ServerConfig::Url(url)) => Ok(client.connect(HttpTransport::try_from(url)?).await?),
+        Some(ServerEntry::Url(url)) => Ok(client.connect(HttpTransport::try_from(url)?).await?),
         Some(_) | None => {
             let names: Vec<_> = config.iter().map(|(name, _)| name).collect();
             Err(format!("{file} has no server `{name}`, but: {}", names.join(", ")).into())

@@ -385,7 +385,7 @@ pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool, tool_fn};
 pub use handlers::tool_result::{IntoToolResult, Json, RoundResult};
 #[cfg(feature = "mrtr")]
 pub use handles::{Handle, HandleError, HandleValue, Handles};
-pub use mcp_kernel::server::{Extension, Principal, SecondHandshake};
+pub use mcp_kernel::server::{Principal, ProtocolExtension, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]
 pub use mcp_mrtr as mrtr;

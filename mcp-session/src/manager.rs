@@ -103,7 +103,7 @@ impl<T> SessionManager<T> {
     ) -> Result<CreatedSession<T>, SessionError> {
         let id = SessionId::random().map_err(|_| self.refuse(&mut self.table(), SessionError::NoRandomness))?;
         let reservation = Reservation::new(self, principal)?;
-        reservation.complete(id, Arc::new(make(id)), Origin::Created)
+        reservation.complete(id, Arc::new(make(id)), SessionOrigin::Created)
     }
 
     /// Adds a session that another process created, with the same id.
@@ -130,7 +130,7 @@ impl<T> SessionManager<T> {
             }
         }
         let reservation = Reservation::new(self, principal)?;
-        reservation.complete(id, Arc::new(make(id)), Origin::Adopted)
+        reservation.complete(id, Arc::new(make(id)), SessionOrigin::Adopted)
     }
 
     /// Returns a lease of a session, which counts as a use of it.
@@ -313,7 +313,7 @@ pub(crate) fn log<T>(ended: &[EndedSession<T>]) {
 
 /// The origin of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Origin {
+enum SessionOrigin {
     Created,
     Adopted,
 }
@@ -349,7 +349,12 @@ impl<'a, T> Reservation<'a, T> {
         Ok(Self { manager, owner, evicted })
     }
 
-    fn complete(mut self, id: SessionId, value: Arc<T>, origin: Origin) -> Result<CreatedSession<T>, SessionError> {
+    fn complete(
+        mut self,
+        id: SessionId,
+        value: Arc<T>,
+        origin: SessionOrigin,
+    ) -> Result<CreatedSession<T>, SessionError> {
         let bytes = (self.manager.shared.bytes_of)(&value);
         let lease = {
             let mut table = self.manager.table();
@@ -361,10 +366,11 @@ impl<'a, T> Reservation<'a, T> {
                 let slot = self.manager.find(&mut table, &id, self.owner.as_ref())?;
                 self.manager.lease(&mut table, id, slot)?
             } else {
-                let slot = table.insert(id, self.owner.take(), Arc::clone(&value), bytes, origin == Origin::Adopted);
+                let slot =
+                    table.insert(id, self.owner.take(), Arc::clone(&value), bytes, origin == SessionOrigin::Adopted);
                 match origin {
-                    Origin::Created => table.counters.created += 1,
-                    Origin::Adopted => table.counters.adopted += 1,
+                    SessionOrigin::Created => table.counters.created += 1,
+                    SessionOrigin::Adopted => table.counters.adopted += 1,
                 }
                 SessionLease { shared: Arc::clone(&self.manager.shared), value, id, slot }
             }

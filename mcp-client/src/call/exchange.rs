@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mcp_kernel::client::Outcome;
+use mcp_kernel::client::CallResult;
 use mcp_kernel::{CallError, CallId, CallOptions};
 use mcp_types::{Method, ProgressNotificationParams, RawObject, Revision};
 
@@ -34,7 +34,7 @@ pub(crate) struct Exchange<'a> {
 
 /// The response, and the credentials of the request, if they may change.
 pub(crate) struct Response {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: CallResult,
     pub(crate) sent_with: Option<CredentialFingerprint>,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
-use mcp_kernel::client::Outcome;
+use mcp_kernel::client::CallResult;
 use mcp_kernel::{CallError, Change};
 use mcp_types::{ProgressNotificationParams, SubscriptionFilter};
 
@@ -21,7 +21,7 @@ const MAX_PROGRESS_BYTES: usize = 256 * 1024;
 /// What was received for a call and not taken yet.
 #[derive(Default)]
 pub(crate) struct PendingCall {
-    pub(crate) outcome: Option<Result<Outcome, CallError>>,
+    pub(crate) outcome: Option<Result<CallResult, CallError>>,
     /// Why the stream of the call ended without a response, if the transport knows.
     pub(crate) stream_error: Option<String>,
     /// The credentials of the request, if they may change.

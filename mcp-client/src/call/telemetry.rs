@@ -18,7 +18,7 @@ pub(crate) fn excerpt(text: &str) -> &str {
 
 /// The parameters that identify what is called.
 #[derive(Deserialize)]
-struct Target<'a> {
+struct CallTarget<'a> {
     #[serde(borrow, default)]
     name: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -48,7 +48,7 @@ pub(crate) fn span(method: &Method, params: Option<&RawObject>) -> Span {
         "resources/read" => "mcp.resource.uri",
         _ => return span,
     };
-    let target = params.and_then(|params| params.decode::<Target<'_>>().ok());
+    let target = params.and_then(|params| params.decode::<CallTarget<'_>>().ok());
     let target = target.and_then(|target| if name == "mcp.resource.uri" { target.uri } else { target.name });
     if let Some(target) = target.as_deref().map(excerpt) {
         span.record(name, target);

@@ -24,23 +24,23 @@ use serde::de::DeserializeOwned;
 /// # Examples
 ///
 /// ```
-/// use mcp_client::config::{ServerConfig, ServersConfig};
+/// use mcp_client::config::{ServerEntry, ServersConfig};
 ///
 /// let text = r#"{ "mcpServers": { "notes": { "command": "notes-server", "env": { "KEY": "${NOTES_KEY:-none}" } } } }"#;
 /// let config = ServersConfig::parse(text)?.expand(|name| std::env::var(name).ok())?;
-/// let Some(ServerConfig::Command(notes)) = config.get("notes") else { panic!("no command") };
+/// let Some(ServerEntry::Command(notes)) = config.get("notes") else { panic!("no command") };
 /// assert_eq!((notes.command.as_str(), notes.args.len()), ("notes-server", 0));
 /// # Ok::<_, mcp_client::config::InvalidConfig>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServersConfig {
-    servers: Vec<(String, ServerConfig)>,
+    servers: Vec<(String, ServerEntry)>,
 }
 
 /// How to connect to a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum ServerConfig {
+pub enum ServerEntry {
     /// The server is a child process.
     Command(CommandConfig),
     /// The server is reached over HTTP.
@@ -140,17 +140,17 @@ impl ServersConfig {
 
     /// Returns the server of a name.
     #[must_use]
-    pub fn get(&self, name: &str) -> Option<&ServerConfig> {
+    pub fn get(&self, name: &str) -> Option<&ServerEntry> {
         self.iter().find(|(other, _)| *other == name).map(|(_, server)| server)
     }
 
     /// Returns the names and servers.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &ServerConfig)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &ServerEntry)> {
         self.servers.iter().map(|(name, server)| (name.as_str(), server))
     }
 }
 
-impl ServerConfig {
+impl ServerEntry {
     /// The texts that may have variables.
     fn texts(&mut self) -> Vec<&mut String> {
         match self {
@@ -166,24 +166,24 @@ impl ServerConfig {
 }
 
 /// Reads the members of a server.
-fn read(members: &JsonObject) -> Result<ServerConfig, String> {
+fn read(members: &JsonObject) -> Result<ServerEntry, String> {
     let command: Option<String> = member(members, "command", "a string")?;
     let url: Option<String> = member(members, "url", "a string")?;
     let kind: Option<String> = member(members, "type", "a string")?;
     let transport = match kind.as_deref() {
         None => None,
         Some("stdio") if command.is_none() => return Err("`type` is stdio, and `command` is missing".to_owned()),
-        Some("stdio") => return Ok(ServerConfig::Command(read_command(members, command.unwrap_or_default())?)),
+        Some("stdio") => return Ok(ServerEntry::Command(read_command(members, command.unwrap_or_default())?)),
         Some("http" | "streamable-http" | "streamableHttp") => Some(UrlTransport::StreamableHttp),
         Some("sse") => Some(UrlTransport::Sse),
         Some(_) => return Err("`type` must be `stdio`, `http`, `streamable-http` or `sse`".to_owned()),
     };
     match (command, url, transport) {
-        (Some(command), None, None) => Ok(ServerConfig::Command(read_command(members, command)?)),
+        (Some(command), None, None) => Ok(ServerEntry::Command(read_command(members, command)?)),
         (Some(_), Some(_), None) => Err("has `command` and `url`; `type` must say which one counts".to_owned()),
         (_, Some(url), transport) => {
             let headers = member::<OrderedMap<String>>(members, "headers", "an object of strings")?;
-            Ok(ServerConfig::Url(UrlConfig { url, headers: pairs(headers), transport }))
+            Ok(ServerEntry::Url(UrlConfig { url, headers: pairs(headers), transport }))
         }
         (_, None, Some(_)) => Err("`url` is missing".to_owned()),
         (None, None, None) => Err("`command` or `url` is missing".to_owned()),

@@ -23,12 +23,12 @@ fn parsed() -> ServersConfig {
 }
 
 fn command<'a>(config: &'a ServersConfig, name: &str) -> &'a CommandConfig {
-    let Some(ServerConfig::Command(command)) = config.get(name) else { panic!("no command") };
+    let Some(ServerEntry::Command(command)) = config.get(name) else { panic!("no command") };
     command
 }
 
 fn url<'a>(config: &'a ServersConfig, name: &str) -> &'a UrlConfig {
-    let Some(ServerConfig::Url(url)) = config.get(name) else { panic!("no URL") };
+    let Some(ServerEntry::Url(url)) = config.get(name) else { panic!("no URL") };
     url
 }
 

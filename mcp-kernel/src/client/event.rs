@@ -107,7 +107,7 @@ pub enum Event {
         /// The call.
         call: CallId,
         /// The result, or the error.
-        outcome: Result<Outcome, CallError>,
+        outcome: Result<CallResult, CallError>,
     },
     /// The server reported progress of a call.
     CallProgress {
@@ -183,7 +183,7 @@ pub struct ServerFacts {
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct CallResult {
     /// Whether the call is complete, or the server requests input. Legacy results are always complete.
     pub result_type: ResultType,
     /// The result.

@@ -16,7 +16,7 @@ use super::config::CancelStyle;
 use super::connection::{Connection, Stage};
 use super::detect::{ConnectError, DetectedRevision, Step, is_evidence, legacy};
 use super::error_body::excerpt;
-use super::event::{Event, Outcome, Transmit};
+use super::event::{CallResult, Event, Transmit};
 use super::outbox::Outbox;
 use crate::deadlines::DeadlineKind;
 use crate::errors::{CallError, PeerMisbehaved};
@@ -278,7 +278,7 @@ impl Connection {
 
     /// Reads the type of a result.
     // M-8..M-10
-    fn read_result(&self, result: PayloadBuf) -> Result<Outcome, CallError> {
+    fn read_result(&self, result: PayloadBuf) -> Result<CallResult, CallError> {
         let mut result_type = ResultType::COMPLETE;
         if self.is_modern()
             && let Some(said) = result.get("resultType")
@@ -290,7 +290,7 @@ impl Connection {
                 return Err(CallError::InvalidResponse);
             }
         }
-        Ok(Outcome { result_type, result })
+        Ok(CallResult { result_type, result })
     }
 
     fn handle_notification(&mut self, now: Time, stream: Option<CallId>, notification: Notification<'_>) {

@@ -17,4 +17,4 @@ mod server_requests;
 pub use config::{CancelStyle, ClientConfig, Mode};
 pub use connection::Connection;
 pub use detect::{ConnectError, DetectedRevision};
-pub use event::{CallHeaders, Event, Outcome, Responder, ServerFacts, Transmit};
+pub use event::{CallHeaders, CallResult, Event, Responder, ServerFacts, Transmit};

@@ -33,7 +33,7 @@ pub struct ServerConfig {
     /// The cache scope of lists and resources that have none of their own. Defaults to private.
     pub cache_scope: CacheScope,
     /// The extensions that are served. Defaults to none.
-    pub extensions: BTreeMap<String, Extension>,
+    pub extensions: BTreeMap<String, ProtocolExtension>,
     /// Whether the application gets the requests that the kernel implements (`server/discover`, `logging/setLevel`,
     /// subscriptions) as [`Event::Request`](super::Event::Request), so that it can refuse them. It accepts them with
     /// [`respond_builtin`](super::Connection::respond_builtin). The kernel always responds to the handshake and to
@@ -53,7 +53,7 @@ pub struct ServerConfig {
 /// An extension that a server serves.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Extension {
+pub struct ProtocolExtension {
     /// The settings that the server declares. Defaults to an empty object.
     pub settings: Option<RawObject>,
     /// The requests and notifications that it adds for clients, with their revisions.

@@ -8,7 +8,7 @@ use mcp_types::{ErrorCode, ErrorObject, LoggingLevel, RequestId, Revision};
 
 use super::config::ServerConfig;
 use super::event::Event;
-use super::handshake::PendingHandshake;
+use super::handshake::HeldInitialize;
 use super::in_flight::InFlight;
 use super::lifecycle::{Agreed, Lifecycle, SecondHandshake};
 use super::listen_streams::ListenStreams;
@@ -75,7 +75,7 @@ pub struct Connection {
     pub(super) has_back_channel: bool,
     pub(super) second_handshake: SecondHandshake,
     /// The `initialize` that the application decides about.
-    pub(super) handshake: Option<Box<PendingHandshake>>,
+    pub(super) handshake: Option<Box<HeldInitialize>>,
     /// Whether input was accepted while the outbox was full, and nothing was sent since.
     pub(super) overfed: bool,
     /// Whether no more input will be read, so that new listen streams end at once.

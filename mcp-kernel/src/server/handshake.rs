@@ -36,7 +36,7 @@ pub struct HandshakeRequest {
 }
 
 /// An `initialize` without a response.
-pub(super) struct PendingHandshake {
+pub(super) struct HeldInitialize {
     pub(super) key: RequestKey,
     pub(super) id: RequestId,
     params: RawObject,
@@ -62,7 +62,7 @@ impl Connection {
             return Err(PeerMisbehaved::InitializedTwice.into());
         }
         let text = request.params.as_ref().map(|params| params.to_object()).unwrap_or_default();
-        self.handshake = Some(Box::new(PendingHandshake { key, id: request.id.clone(), params: text }));
+        self.handshake = Some(Box::new(HeldInitialize { key, id: request.id.clone(), params: text }));
         let (params, principal) = (params.clone(), principal.cloned());
         self.emit(Event::Handshake(Box::new(HandshakeRequest { key, params, revision, principal })));
         Ok(true)
@@ -73,7 +73,7 @@ impl Connection {
     /// configuration is not replaced then.
     pub fn accept_handshake(&mut self, config: Option<Arc<ServerConfig>>) -> bool {
         let Some(pending) = self.handshake.take() else { return false };
-        let PendingHandshake { key, id, params } = *pending;
+        let HeldInitialize { key, id, params } = *pending;
         let replaced = config.map(|config| std::mem::replace(&mut self.config, config));
         let accepted = match params.decode() {
             Ok(decoded) => self.complete_handshake(key, &id, decoded, || params.clone()),

@@ -29,7 +29,7 @@ pub use admission::is_modern;
 pub use announcement::Announcement;
 pub use claims::RequestClaims;
 pub use commands::Delivery;
-pub use config::{Extension, ServerConfig};
+pub use config::{ProtocolExtension, ServerConfig};
 pub use connection::Connection;
 pub use event::Event;
 pub use handshake::HandshakeRequest;

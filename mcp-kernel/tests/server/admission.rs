@@ -1,6 +1,6 @@
 //! The checks of a modern request, in their order.
 
-use mcp_kernel::server::Extension;
+use mcp_kernel::server::ProtocolExtension;
 use mcp_kernel::{PeerMisbehaved, server::ServerConfig};
 use mcp_testkit::envelope::{initialize, modern_request, request};
 use mcp_types::Revision;
@@ -159,7 +159,7 @@ fn resources_may_come_without_subscriptions() {
 }
 
 fn with_extension() -> ServerConfig {
-    let mut extension = Extension::default();
+    let mut extension = ProtocolExtension::default();
     extension.methods.insert("clock/read".into(), Revisions::only(Revision::V2026_07_28));
     let mut config = config();
     config.extensions.insert("com.example/clock".into(), extension);

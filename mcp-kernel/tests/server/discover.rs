@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mcp_kernel::server::Extension;
+use mcp_kernel::server::ProtocolExtension;
 use mcp_testkit::envelope::{modern_request, request};
 use mcp_types::meta::key::{CLIENT_CAPABILITIES, PROTOCOL_VERSION};
 use mcp_types::{CacheScope, RawObject, Revision};
@@ -52,10 +52,10 @@ fn hints_and_name_are_settings() {
 #[test]
 fn discover_declares_extensions() {
     let mut config = offering(json!({}));
-    let mut with_settings = Extension::default();
+    let mut with_settings = ProtocolExtension::default();
     with_settings.settings = serde_json::from_str::<RawObject>(r#"{"zone":"utc"}"#).ok();
     config.extensions.insert("com.example/clock".into(), with_settings);
-    config.extensions.insert("com.example/plain".into(), Extension::default());
+    config.extensions.insert("com.example/plain".into(), ProtocolExtension::default());
     let mut script = Script::with(config);
     script.send(modern_request(1, "server/discover", json!({})));
     let declared = json!({ "com.example/clock": { "zone": "utc" }, "com.example/plain": {} });

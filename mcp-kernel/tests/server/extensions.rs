@@ -1,7 +1,7 @@
 //! What extensions and applications add.
 
 use mcp_kernel::CommandError;
-use mcp_kernel::server::{Delivery, Event, Extension, Route, ServerConfig};
+use mcp_kernel::server::{Delivery, Event, ProtocolExtension, Route, ServerConfig};
 use mcp_testkit::envelope::modern_request;
 use mcp_types::gate::Revisions;
 use mcp_types::meta::key::CLIENT_CAPABILITIES;
@@ -13,7 +13,7 @@ use crate::script::{Script, config};
 const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 fn with_tasks() -> ServerConfig {
-    let mut tasks = Extension::default();
+    let mut tasks = ProtocolExtension::default();
     tasks.methods.insert(Method::TASKS_GET, Revisions::since(Revision::V2026_07_28));
     tasks.filter_members.insert("taskIds".to_owned());
     let mut config = config();
@@ -155,7 +155,7 @@ fn gw_3_unknown_methods_can_be_accepted() {
     }
     script.assert_nothing_left();
 
-    config.extensions.insert(TASKS.to_owned(), Extension::default());
+    config.extensions.insert(TASKS.to_owned(), ProtocolExtension::default());
     let mut script = Script::with(config);
     script.refused(request("tasks/get", json!({})), -32021);
     let asked = script.served(request("tasks/get", declared));

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::asking::options::AskOptions;
 use crate::asking::request::ServerRequest;
 use crate::asking::server_requests::{ElicitContent, Elicited, ask};
-use crate::asking::target::Target;
+use crate::asking::target::AskTarget;
 use crate::connection::handle::ConnectionHandle;
 
 /// Server-to-client requests that belong to no request of the client, for legacy clients.
@@ -32,7 +32,7 @@ impl ConnectionHandle {
     where
         T: JsonSchema + DeserializeOwned + 'a,
     {
-        let (target, message) = (Target::Connection(self), message.into());
+        let (target, message) = (AskTarget::Connection(self), message.into());
         ServerRequest::new(AskOptions::of_users(), move |options| target.elicit(message, options))
     }
 
@@ -43,7 +43,7 @@ impl ConnectionHandle {
     /// The future returns an error if no request can be sent to the client, or if its response is not valid.
     // S1.30
     pub fn elicit_form(&self, form: ElicitRequestFormParams) -> ServerRequest<'_, Elicited<ElicitContent>> {
-        let target = Target::Connection(self);
+        let target = AskTarget::Connection(self);
         ServerRequest::new(AskOptions::of_users(), move |options| target.elicit_form(form, options))
     }
 
@@ -55,7 +55,7 @@ impl ConnectionHandle {
     /// `elicitation_id` that 2025-11-25 requires is missing.
     // S1.30
     pub fn elicit_url(&self, params: ElicitRequestUrlParams) -> ServerRequest<'_, Elicited<()>> {
-        let target = Target::Connection(self);
+        let target = AskTarget::Connection(self);
         ServerRequest::new(AskOptions::of_users(), move |options| target.elicit_url(params, options))
     }
 
@@ -66,7 +66,7 @@ impl ConnectionHandle {
     /// The future returns an error if no request can be sent to the client, or if its response is not valid.
     // S1.30
     pub fn sample(&self, params: CreateMessageRequestParams) -> ServerRequest<'_, CreateMessageResult> {
-        let target = Target::Connection(self);
+        let target = AskTarget::Connection(self);
         ServerRequest::new(AskOptions::of_users(), move |options| target.sample(params, options))
     }
 
@@ -77,7 +77,7 @@ impl ConnectionHandle {
     /// The future returns an error if no request can be sent to the client, or if its response is not valid.
     // S1.30
     pub fn list_roots(&self) -> ServerRequest<'_, Vec<Root>> {
-        let target = Target::Connection(self);
+        let target = AskTarget::Connection(self);
         ServerRequest::new(AskOptions::of_users(), move |options| target.list_roots(options))
     }
 

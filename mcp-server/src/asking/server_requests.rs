@@ -24,7 +24,7 @@ use crate::asking::options::AskOptions;
 use crate::asking::request::ServerRequest;
 #[cfg(feature = "mrtr")]
 use crate::asking::rounds;
-use crate::asking::target::Target;
+use crate::asking::target::AskTarget;
 use crate::connection::shared::Shared;
 use crate::serve::context::RequestContext;
 
@@ -115,7 +115,7 @@ impl RequestContext {
     where
         T: JsonSchema + DeserializeOwned + 'a,
     {
-        let (target, message) = (Target::Request { ctx: self, key }, message.into());
+        let (target, message) = (AskTarget::Request { ctx: self, key }, message.into());
         ServerRequest::new(AskOptions::of_users(), move |options| target.elicit(message, options))
     }
 
@@ -130,7 +130,7 @@ impl RequestContext {
         key: &'a str,
         form: ElicitRequestFormParams,
     ) -> ServerRequest<'a, Elicited<ElicitContent>> {
-        let target = Target::Request { ctx: self, key };
+        let target = AskTarget::Request { ctx: self, key };
         ServerRequest::new(AskOptions::of_users(), move |options| target.elicit_form(form, options))
     }
 
@@ -142,7 +142,7 @@ impl RequestContext {
     /// `elicitation_id` that 2025-11-25 requires is missing.
     // S2.33, EL-10
     pub fn elicit_url<'a>(&'a self, key: &'a str, params: ElicitRequestUrlParams) -> ServerRequest<'a, Elicited<()>> {
-        let target = Target::Request { ctx: self, key };
+        let target = AskTarget::Request { ctx: self, key };
         ServerRequest::new(AskOptions::of_users(), move |options| target.elicit_url(params, options))
     }
 
@@ -157,7 +157,7 @@ impl RequestContext {
         key: &'a str,
         params: CreateMessageRequestParams,
     ) -> ServerRequest<'a, CreateMessageResult> {
-        let target = Target::Request { ctx: self, key };
+        let target = AskTarget::Request { ctx: self, key };
         ServerRequest::new(AskOptions::of_users(), move |options| target.sample(params, options))
     }
 
@@ -168,7 +168,7 @@ impl RequestContext {
     /// The future returns an error if no request can be sent to the client, or if its response is not valid.
     // S2.34
     pub fn list_roots<'a>(&'a self, key: &'a str) -> ServerRequest<'a, Vec<Root>> {
-        let target = Target::Request { ctx: self, key };
+        let target = AskTarget::Request { ctx: self, key };
         ServerRequest::new(AskOptions::of_users(), move |options| target.list_roots(options))
     }
 

@@ -19,14 +19,14 @@ use crate::serve::context::RequestContext;
 
 /// The target of a server-to-client request.
 #[derive(Clone, Copy)]
-pub(crate) enum Target<'a> {
+pub(crate) enum AskTarget<'a> {
     /// A request of the client. The key identifies the server-to-client request among those of the handler.
     Request { ctx: &'a RequestContext, key: &'a str },
     /// The connection to a legacy client.
     Connection(&'a ConnectionHandle),
 }
 
-impl Target<'_> {
+impl AskTarget<'_> {
     /// Requests a form with the members of `T`.
     pub(crate) async fn elicit<T>(self, message: String, options: AskOptions) -> Result<Elicited<T>, AskError>
     where
@@ -155,7 +155,7 @@ impl RequestContext {
         method: Method,
         params: impl Serialize + Restrict,
     ) -> Result<T, AskError> {
-        Target::Request { ctx: self, key: "" }.send_legacy(method, params, AskOptions::of_users()).await
+        AskTarget::Request { ctx: self, key: "" }.send_legacy(method, params, AskOptions::of_users()).await
     }
 }
 

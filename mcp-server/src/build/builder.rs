@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use mcp_kernel::Limits;
-use mcp_kernel::server::{Extension, ServerConfig};
+use mcp_kernel::server::{ProtocolExtension, ServerConfig};
 use mcp_types::gate::{self, Revisions};
 use mcp_types::{CacheScope, ErrorObject, Implementation, Method, RawObject, Revision, ServerCapabilities};
 
@@ -292,7 +292,7 @@ impl ServerBuilder {
     }
 
     /// Declares an extension of the protocol; [`method`](Self::method) adds its methods.
-    pub fn extension(mut self, id: impl Into<String>, extension: Extension) -> Self {
+    pub fn extension(mut self, id: impl Into<String>, extension: ProtocolExtension) -> Self {
         let known = self.config.extensions.entry(id.into()).or_default();
         let added = std::mem::replace(known, extension).methods;
         for (method, revisions) in added {

@@ -8,7 +8,7 @@ use mcp_kernel::Change;
 use mcp_kernel::server::{Announcement, Route};
 
 use crate::connection::handle::ConnectionHandle;
-use crate::connection::listeners::Listener;
+use crate::connection::listen_streams::ListenStream;
 use crate::connection::shared::Shared;
 use crate::server::Server;
 use crate::visibility::audience::{Audience, Members};
@@ -99,9 +99,9 @@ impl<'a> Notice<'a> {
     fn recipients(&self, member: &Arc<Shared>) -> Vec<Route> {
         let state = member.lock();
         let subscribed = state.kernel.recipients(self.announcement.change());
-        let subscribed: Vec<(Route, Option<Arc<Listener>>)> = subscribed
+        let subscribed: Vec<(Route, Option<Arc<ListenStream>>)> = subscribed
             .map(|route| match route {
-                Route::Listen(stream) => (route, state.listeners.get(stream)),
+                Route::Listen(stream) => (route, state.listen_streams.get(stream)),
                 Route::Standalone | Route::Reply(_) | Route::Related(_) => (route, None),
             })
             .collect();
@@ -111,9 +111,9 @@ impl<'a> Notice<'a> {
             return Vec::new();
         }
         let connection = ConnectionHandle(Arc::clone(member));
-        let is_recipient = |(route, listener): (Route, Option<Arc<Listener>>)| {
+        let is_recipient = |(route, listener): (Route, Option<Arc<ListenStream>>)| {
             let viewer = match &listener {
-                Some(listener) => Viewer::of_listener(self.server, &connection, listener),
+                Some(listener) => Viewer::of_listen_stream(self.server, &connection, listener),
                 None if route == Route::Standalone => {
                     Viewer::of_connection(self.server, &connection, principal.as_ref())
                 }

@@ -155,19 +155,19 @@ impl Connection {
 
     /// Notifies the application of a listen stream, unless it has ended at once.
     fn handle_listening(&self, stream: RequestKey, filter: SubscriptionFilter) {
-        let Some(listener) = self.shared.lock().listeners.get(stream) else { return };
+        let Some(listener) = self.shared.lock().listen_streams.get(stream) else { return };
         let filter = listener.filter.get_or_init(|| filter);
         let connection = self.handle();
-        self.notify_subscription(&Viewer::of_listener(&self.server, &connection, &listener), filter, true);
+        self.notify_subscription(&Viewer::of_listen_stream(&self.server, &connection, &listener), filter, true);
     }
 
     fn handle_listening_ended(&self, stream: RequestKey) {
-        let listener = self.shared.lock().listeners.remove(stream);
+        let listener = self.shared.lock().listen_streams.remove(stream);
         if let Some((listener, filter)) =
             listener.as_ref().and_then(|listener| Some((listener, listener.filter.get()?)))
         {
             let connection = self.handle();
-            self.notify_subscription(&Viewer::of_listener(&self.server, &connection, listener), filter, false);
+            self.notify_subscription(&Viewer::of_listen_stream(&self.server, &connection, listener), filter, false);
         }
     }
 

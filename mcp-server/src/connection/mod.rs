@@ -5,7 +5,7 @@ pub(crate) mod catch_panic;
 mod events;
 pub(crate) mod handle;
 pub(crate) mod handshake;
-pub(crate) mod listeners;
+pub(crate) mod listen_streams;
 pub(crate) mod oneshot;
 pub(crate) mod port;
 pub(crate) mod request_origin;

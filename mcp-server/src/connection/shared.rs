@@ -13,7 +13,7 @@ use mcp_types::{Method, RawObject};
 use crate::asking::error::AskError;
 use crate::asking::options::{AskOptions, ProgressHandler};
 use crate::connection::Caller;
-use crate::connection::listeners::Listeners;
+use crate::connection::listen_streams::ListenStreams;
 use crate::connection::oneshot::{self, Receiver, Sender};
 use crate::connection::request_origin::RequestOrigins;
 use crate::connection::running::DriverWaker;
@@ -52,7 +52,7 @@ pub(crate) struct State {
     pub(crate) server: Option<WeakServer>,
     /// The user of the last message, on connections that can be notified of changes.
     pub(crate) principal: Option<Principal>,
-    pub(crate) listeners: Listeners,
+    pub(crate) listen_streams: ListenStreams,
     /// What was fed through a port since the kernel's events were handled.
     pub(crate) inbox: Inbox,
     /// The extensions of requests that wait to be admitted.
@@ -108,7 +108,7 @@ impl State {
     /// Remembers a listen stream that the kernel has just opened.
     pub(crate) fn note_listener(&mut self, key: Option<RequestKey>, extensions: impl FnOnce() -> Extensions) {
         if let Some(scope) = key.and_then(|key| self.kernel.listen_scope(key)) {
-            self.listeners.insert(scope, extensions());
+            self.listen_streams.insert(scope, extensions());
         }
     }
 }
@@ -121,7 +121,7 @@ impl Shared {
                 kernel,
                 server: None,
                 principal: None,
-                listeners: Listeners::default(),
+                listen_streams: ListenStreams::default(),
                 inbox: Inbox::default(),
                 origins: RequestOrigins::default(),
                 server_requests: VecDeque::new(),

@@ -38,7 +38,7 @@ use crate::visibility::viewer::Viewer;
 pub struct RequestContext(Arc<Inner>);
 
 struct Inner {
-    origin: Origin,
+    input_source: InputSource,
     /// The round of a multi round-trip request; absent until the handler sends its first server-to-client request.
     #[cfg(feature = "mrtr")]
     round: crate::asking::round_slot::RoundSlot,
@@ -52,7 +52,7 @@ struct Inner {
 }
 
 /// Where the input responses of a round come from.
-enum Origin {
+enum InputSource {
     /// The request came from the client, with its input responses and state.
     Client { scope: Arc<RequestScope>, params: PayloadBuf },
     /// The server sent the requests of a round itself, to a legacy client, and calls the handler again.
@@ -68,7 +68,7 @@ impl RequestContext {
         extensions: Extensions,
     ) -> Self {
         Self(Arc::new(Inner {
-            origin: Origin::Client { scope, params },
+            input_source: InputSource::Client { scope, params },
             #[cfg(feature = "mrtr")]
             round: crate::asking::round_slot::RoundSlot::default(),
             connection: ConnectionHandle(shared),
@@ -88,7 +88,7 @@ impl RequestContext {
     /// The same request for the next round, with the responses that the server collected from a legacy client.
     pub(crate) fn next_round(&self, responses: InputResponses, state: Option<String>) -> Self {
         Self(Arc::new(Inner {
-            origin: Origin::Round { request: self.clone(), responses, state },
+            input_source: InputSource::Round { request: self.clone(), responses, state },
             #[cfg(feature = "mrtr")]
             round: crate::asking::round_slot::RoundSlot::default(),
             connection: self.0.connection.clone(),
@@ -106,17 +106,17 @@ impl RequestContext {
     }
 
     pub(crate) fn scope(&self) -> &RequestScope {
-        match &self.0.origin {
-            Origin::Client { scope, .. } => scope,
-            Origin::Round { request, .. } => request.scope(),
+        match &self.0.input_source {
+            InputSource::Client { scope, .. } => scope,
+            InputSource::Round { request, .. } => request.scope(),
         }
     }
 
     /// The request of the client, which is the one that can be cancelled.
     fn original(&self) -> &Self {
-        match &self.0.origin {
-            Origin::Client { .. } => self,
-            Origin::Round { request, .. } => request.original(),
+        match &self.0.input_source {
+            InputSource::Client { .. } => self,
+            InputSource::Round { request, .. } => request.original(),
         }
     }
 
@@ -169,9 +169,9 @@ impl RequestContext {
     /// Returns the parameters of the request, undecoded.
     #[must_use]
     pub fn params(&self) -> &PayloadBuf {
-        match &self.0.origin {
-            Origin::Client { params, .. } => params,
-            Origin::Round { request, .. } => request.params(),
+        match &self.0.input_source {
+            InputSource::Client { params, .. } => params,
+            InputSource::Round { request, .. } => request.params(),
         }
     }
 
@@ -316,9 +316,9 @@ impl RequestContext {
     // S2.24
     #[must_use]
     pub fn input_responses(&self) -> &InputResponses {
-        match &self.0.origin {
-            Origin::Client { scope, .. } => scope.input_responses(),
-            Origin::Round { responses, .. } => responses,
+        match &self.0.input_source {
+            InputSource::Client { scope, .. } => scope.input_responses(),
+            InputSource::Round { responses, .. } => responses,
         }
     }
 
@@ -344,9 +344,9 @@ impl RequestContext {
     // S2.26
     #[must_use]
     pub fn request_state(&self) -> Option<&str> {
-        match &self.0.origin {
-            Origin::Client { scope, .. } => scope.request_state(),
-            Origin::Round { state, .. } => state.as_deref(),
+        match &self.0.input_source {
+            InputSource::Client { scope, .. } => scope.request_state(),
+            InputSource::Round { state, .. } => state.as_deref(),
         }
     }
 

@@ -8,7 +8,7 @@ use mcp_kernel::server::Principal;
 use mcp_types::Implementation;
 
 use crate::connection::handle::ConnectionHandle;
-use crate::connection::listeners::Listener;
+use crate::connection::listen_streams::ListenStream;
 use crate::serve::context::RequestContext;
 use crate::server::Server;
 
@@ -37,7 +37,7 @@ pub struct Viewer<'a> {
 /// Where the properties of the viewer come from.
 enum Source<'a> {
     Request(&'a RequestContext),
-    Listener(&'a Listener),
+    ListenStream(&'a ListenStream),
     /// A legacy client. Its handshake is decoded if the name is needed.
     Connection {
         principal: Option<&'a Principal>,
@@ -50,8 +50,12 @@ impl<'a> Viewer<'a> {
         Self { server: ctx.server(), connection: ctx.connection(), source: Source::Request(ctx) }
     }
 
-    pub(crate) fn of_listener(server: &'a Server, connection: &'a ConnectionHandle, listener: &'a Listener) -> Self {
-        Self { server, connection, source: Source::Listener(listener) }
+    pub(crate) fn of_listen_stream(
+        server: &'a Server,
+        connection: &'a ConnectionHandle,
+        listener: &'a ListenStream,
+    ) -> Self {
+        Self { server, connection, source: Source::ListenStream(listener) }
     }
 
     pub(crate) fn of_connection(
@@ -67,7 +71,7 @@ impl<'a> Viewer<'a> {
     pub fn principal(&self) -> Option<&Principal> {
         match &self.source {
             Source::Request(ctx) => ctx.principal(),
-            Source::Listener(listener) => listener.scope.principal(),
+            Source::ListenStream(listener) => listener.scope.principal(),
             Source::Connection { principal, .. } => *principal,
         }
     }
@@ -78,7 +82,7 @@ impl<'a> Viewer<'a> {
     pub fn extension<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let of_request = match &self.source {
             Source::Request(ctx) => ctx.extension(),
-            Source::Listener(listener) => listener.extensions.share(),
+            Source::ListenStream(listener) => listener.extensions.share(),
             Source::Connection { .. } => None,
         };
         of_request.or_else(|| self.connection.scratch().ok()?.get())
@@ -90,7 +94,7 @@ impl<'a> Viewer<'a> {
     pub fn client_info(&self) -> Option<&Implementation> {
         match &self.source {
             Source::Request(ctx) => ctx.client_info(),
-            Source::Listener(listener) => listener.scope.client_info(),
+            Source::ListenStream(listener) => listener.scope.client_info(),
             Source::Connection { client_info, .. } => {
                 client_info.get_or_init(|| self.connection.0.lock().kernel.client_info()).as_ref()
             }

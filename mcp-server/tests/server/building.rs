@@ -2,8 +2,8 @@
 
 use mcp_server::types::{Implementation, RawObject, Revision};
 use mcp_server::{
-    BuildError, CompletionInput, Extension, NoArguments, RequestContext, Server, Tool, prompt, raw_tool, template,
-    text_resource, tool,
+    BuildError, CompletionInput, NoArguments, ProtocolExtension, RequestContext, Server, Tool, prompt, raw_tool,
+    template, text_resource, tool,
 };
 use mcp_testkit::ScriptedClient;
 use serde_json::{Value, json};
@@ -189,7 +189,7 @@ fn a_running_server_cannot_start_to_complete() {
 fn extensions_are_described_in_any_order() {
     let answer = async |_: RequestContext, params: RawObject| Ok(params);
     let settings = || {
-        let mut extension = Extension::default();
+        let mut extension = ProtocolExtension::default();
         extension.settings = Some(RawObject::new(&json!({ "deep": true })).unwrap());
         extension
     };

@@ -5,7 +5,8 @@ use mcp_server::types::{
     ServerTasksCapability, ToolsCapability,
 };
 use mcp_server::{
-    BuildError, Change, Extension, NoArguments, Notification, RequestContext, Server, ServerBuilder, middleware, tool,
+    BuildError, Change, NoArguments, Notification, ProtocolExtension, RequestContext, Server, ServerBuilder,
+    middleware, tool,
 };
 use mcp_testkit::{Notes, ScriptedClient};
 use serde_json::{Value, json};
@@ -136,7 +137,7 @@ fn gw_4_capabilities_are_mirrored() {
         server
             .tool(tool("a", async |_, _: NoArguments| ()))
             .capabilities(upstream)
-            .extension("com.example/own", Extension::default())
+            .extension("com.example/own", ProtocolExtension::default())
             .experimental("beta", RawObject::empty())
     });
     for revision in Revision::ALL {

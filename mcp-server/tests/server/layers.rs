@@ -5,7 +5,8 @@ use std::task::{Context, Poll};
 use futures_util::FutureExt;
 use mcp_server::types::{CallToolResult, ErrorObject, Method, RawObject, Revision};
 use mcp_server::{
-    Change, Endpoint, Extension, NoArguments, Notification, Request, RequestContext, Response, ResponseFuture, tool,
+    Change, Endpoint, NoArguments, Notification, ProtocolExtension, Request, RequestContext, Response, ResponseFuture,
+    tool,
 };
 use mcp_testkit::{Notes, ScriptedClient};
 use serde_json::{Value, json};
@@ -241,7 +242,7 @@ fn extensions_add_methods() {
 // covers: EX-10
 #[test]
 fn methods_need_a_handler() {
-    let mut extension = Extension::default();
+    let mut extension = ProtocolExtension::default();
     extension.methods.insert(Method::from("echo/say"), mcp_server::types::gate::Revisions::ALL);
     let server = server(|server| server.extension("com.example/echo", extension));
     let declared = json!({ "extensions": { "com.example/echo": {} } });

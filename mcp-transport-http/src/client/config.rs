@@ -10,11 +10,11 @@ use super::transport::{HttpTransport, InvalidUrl};
 /// # Examples
 ///
 /// ```
-/// use mcp_client::config::{ServerConfig, ServersConfig};
+/// use mcp_client::config::{ServerEntry, ServersConfig};
 /// use mcp_transport_http::HttpTransport;
 ///
 /// let config = ServersConfig::parse(r#"{ "mcpServers": { "mail": { "url": "https://mail.example/mcp" } } }"#)?;
-/// if let Some(ServerConfig::Url(mail)) = config.get("mail") {
+/// if let Some(ServerEntry::Url(mail)) = config.get("mail") {
 ///     let transport = HttpTransport::try_from(mail)?;
 /// #   drop(transport);
 /// }
@@ -51,13 +51,13 @@ pub enum InvalidUrlConfig {
 
 #[cfg(test)]
 mod tests {
-    use mcp_client::config::{ServerConfig, ServersConfig};
+    use mcp_client::config::{ServerEntry, ServersConfig};
 
     use super::*;
 
     fn transport(server: &str) -> Result<HttpTransport, InvalidUrlConfig> {
         let config = ServersConfig::parse(&format!(r#"{{"mcpServers":{{"it":{server}}}}}"#)).unwrap();
-        let Some(ServerConfig::Url(config)) = config.get("it") else { panic!("no URL") };
+        let Some(ServerEntry::Url(config)) = config.get("it") else { panic!("no URL") };
         HttpTransport::try_from(config)
     }
 

@@ -19,7 +19,7 @@ use super::request::headers::{self, Session, SessionLost};
 use super::request::one_way_post::OneWayPost;
 use super::request::post::{LegacySse, Post, PostEnd, PostKind};
 use super::request::resumable_stream::ResumableStream;
-use super::request::sender::{Origin, RequestSender};
+use super::request::sender::{CallContext, RequestSender};
 use super::request::standalone_stream::{StreamEnd, forward, listen};
 
 /// Executes the commands of a client, with one HTTP request per message, all in one task.
@@ -138,7 +138,8 @@ impl Driver {
             let head = headers::for_delete(self.revision, &session);
             let request = self.sender.request(Verb::DELETE, &self.sender.url, head);
             // Servers may not support DELETE (405), or may have lost the session.
-            let _ = tokio::time::timeout(DELETE_TIMEOUT, self.sender.send(request, &session, &Origin::default())).await;
+            let _ = tokio::time::timeout(DELETE_TIMEOUT, self.sender.send(request, &session, &CallContext::default()))
+                .await;
         }
         self.client.close(why);
     }
@@ -241,7 +242,7 @@ impl Driver {
 
     fn call(&self, mut outgoing: OutgoingMessage) {
         let Some(call) = outgoing.call else { return };
-        let origin = Origin { call: Some(call), extensions: std::mem::take(&mut outgoing.extensions) };
+        let context = CallContext { call: Some(call), extensions: std::mem::take(&mut outgoing.extensions) };
         let kind = match &outgoing.method {
             _ if self.sse_endpoint.is_some() => PostKind::LegacySse,
             Some(method) if *method == Method::INITIALIZE => PostKind::Handshake,
@@ -252,7 +253,7 @@ impl Driver {
         match self.post(outgoing, &session) {
             Ok(request) => {
                 let sender = Arc::clone(&self.sender);
-                self.start_call(Post { sender, call, origin, revision, session, kind }, request);
+                self.start_call(Post { sender, call, context, revision, session, kind }, request);
             }
             Err(why) => self.sender.responses.handle_stream_ended(call, Some(why)),
         }
@@ -330,8 +331,8 @@ impl Driver {
             state.session.owner = Some(owner);
             state.session.clone()
         };
-        let (sender, origin) = (Arc::clone(&self.sender), Origin { call: Some(call), ..Origin::default() });
-        self.start_call(Post { sender, call, origin, revision: None, session, kind: PostKind::LegacySse }, request);
+        let (sender, context) = (Arc::clone(&self.sender), CallContext { call: Some(call), ..CallContext::default() });
+        self.start_call(Post { sender, call, context, revision: None, session, kind: PostKind::LegacySse }, request);
     }
 
     /// Forgets the session, and everything queued or open in it.

@@ -9,11 +9,11 @@ use crate::ServerCommand;
 /// # Examples
 ///
 /// ```
-/// use mcp_client::config::{ServerConfig, ServersConfig};
+/// use mcp_client::config::{ServerEntry, ServersConfig};
 /// use mcp_transport_stdio::{ChildTransport, ServerCommand};
 ///
 /// let config = ServersConfig::parse(r#"{ "mcpServers": { "notes": { "command": "notes-server" } } }"#)?;
-/// if let Some(ServerConfig::Command(notes)) = config.get("notes") {
+/// if let Some(ServerEntry::Command(notes)) = config.get("notes") {
 ///     let transport = ChildTransport::new(ServerCommand::from(notes));
 /// #   drop(transport);
 /// }
@@ -34,7 +34,7 @@ impl From<&CommandConfig> for ServerCommand {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use mcp_client::config::{ServerConfig, ServersConfig};
+    use mcp_client::config::{ServerEntry, ServersConfig};
     use tokio::io::AsyncReadExt as _;
 
     use super::*;
@@ -48,7 +48,7 @@ mod tests {
             "command": "sh", "args": ["-c", "printf '%s|' \"$A\"; pwd", "unused"], "env": { "A": "b c" }, "cwd": "/"
         } } }"#;
         let config = ServersConfig::parse(text).unwrap();
-        let Some(ServerConfig::Command(config)) = config.get("it") else { panic!("no command") };
+        let Some(ServerEntry::Command(config)) = config.get("it") else { panic!("no command") };
         let mut child = ServerCommand::from(config).spawn().unwrap();
         let mut printed = String::new();
         child.take_stdout().unwrap().read_to_string(&mut printed).await.unwrap();

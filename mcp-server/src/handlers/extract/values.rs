@@ -114,7 +114,7 @@ impl<T: Any + Send + Sync> FromContext for State<T> {
 /// ([`RequestContext::insert_extension`]).
 ///
 /// It dereferences to the value. A request without it fails before the handler is called, unless the parameter is an
-/// `Option`. Not to be confused with an extension of the protocol ([`mcp_server::Extension`](crate::Extension)).
+/// `Option`. An extension of the protocol is a [`ProtocolExtension`](crate::ProtocolExtension).
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "a wrapper around one value")]
 pub struct Extension<T>(pub Arc<T>);

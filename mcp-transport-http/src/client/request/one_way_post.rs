@@ -7,7 +7,7 @@ use http::StatusCode;
 use reqwest::Request;
 
 use super::headers::{Session, SessionLost};
-use super::sender::{Origin, RequestSender, SendError, read_body};
+use super::sender::{CallContext, RequestSender, SendError, read_body};
 
 /// A notification or response to send.
 pub(crate) struct OneWayPost {
@@ -31,8 +31,8 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 impl OneWayPost {
     /// Sends the message. A refusal is only logged, unless it means that the session is lost.
     pub(crate) async fn run(self, sender: Arc<RequestSender>) -> Option<SessionLost> {
-        let origin = Origin::default();
-        let sent = tokio::time::timeout(ACCEPT_TIMEOUT, sender.send(self.request, &self.session, &origin)).await;
+        let context = CallContext::default();
+        let sent = tokio::time::timeout(ACCEPT_TIMEOUT, sender.send(self.request, &self.session, &context)).await;
         let why = match sent.map(|sent| sent.map(|sent| sent.response)) {
             Ok(Ok(response)) if response.status().is_success() => {
                 if !matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {

@@ -14,7 +14,7 @@ use super::event_reader::{EventReader, StreamError};
 use super::headers::{self, Session, SessionLost};
 use super::resumable_stream::{Opened, ResumableStream};
 use super::sender::{
-    BodyType, Origin, RequestSender, SendError, Sent, body_type, is_same_origin, read_body, read_refusal,
+    BodyType, CallContext, RequestSender, SendError, Sent, body_type, is_same_origin, read_body, read_refusal,
 };
 use super::standalone_stream::{is_transient, yield_to_driver};
 use crate::rules::header_names::SESSION;
@@ -24,7 +24,7 @@ pub(crate) struct Post {
     pub(crate) sender: Arc<RequestSender>,
     pub(crate) call: CallId,
     /// The call and the values that are attached to it.
-    pub(crate) origin: Origin,
+    pub(crate) context: CallContext,
     pub(crate) revision: Option<Revision>,
     pub(crate) session: Session,
     pub(crate) kind: PostKind,
@@ -84,7 +84,7 @@ impl Post {
     pub(crate) async fn run(&self, request: Request) -> Result<PostEnd, PostEnd> {
         let may_fall_back = self.kind == PostKind::Handshake && self.sender.options.legacy_sse_fallback;
         let again = if may_fall_back { request.try_clone() } else { None };
-        let Sent { response, by } = match self.sender.send(request, &self.session, &self.origin).await {
+        let Sent { response, by } = match self.sender.send(request, &self.session, &self.context).await {
             Ok(sent) => sent,
             Err(SendError::Failed(why)) => return Err(why.into()),
             Err(SendError::CredentialsChanged) => return Err(PostEnd::SessionLost(self.session.credentials_changed())),
@@ -167,7 +167,7 @@ impl Post {
     /// Reads a stream until the response arrives, and resumes it if it ends before.
     async fn read_until_response(&self, mut events: Box<EventReader>, session: Session) -> Result<(), PostEnd> {
         let mut stream = ResumableStream::new(Arc::clone(&self.sender), self.revision, session);
-        stream.origin.extensions = self.origin.extensions.clone();
+        stream.context.extensions = self.context.extensions.clone();
         loop {
             let broken = loop {
                 match events.next().await {
@@ -242,7 +242,7 @@ impl Post {
             let url = &self.sender.url;
             let head = headers::for_stream(None, &Session::default(), None);
             let get = self.sender.request(Verb::GET, url, head);
-            let sent = self.sender.send(get, &Session::default(), &Origin::default()).await;
+            let sent = self.sender.send(get, &Session::default(), &CallContext::default()).await;
             let Sent { response, by } = sent.map_err(SendError::into_text)?;
             if response.status() != StatusCode::OK || body_type(response.headers())? != BodyType::EventStream {
                 return Err(format!("no event stream ({})", response.status()));

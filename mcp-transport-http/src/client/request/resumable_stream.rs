@@ -9,7 +9,7 @@ use mcp_types::Revision;
 
 use super::event_reader::EventReader;
 use super::headers::{self, Session};
-use super::sender::{BodyType, Origin, RequestSender, SendError, body_type};
+use super::sender::{BodyType, CallContext, RequestSender, SendError, body_type};
 use crate::client::transport::Options;
 
 /// An event stream that can be opened and resumed.
@@ -18,7 +18,7 @@ pub(crate) struct ResumableStream {
     pub(crate) revision: Option<Revision>,
     pub(crate) session: Session,
     /// The values that are attached to the call whose stream it is.
-    pub(crate) origin: Origin,
+    pub(crate) context: CallContext,
     /// The id of the last event.
     pub(crate) last_event_id: Option<HeaderValue>,
     /// The last `retry` value of the server.
@@ -49,7 +49,7 @@ impl ResumableStream {
             sender,
             revision,
             session,
-            origin: Origin::default(),
+            context: CallContext::default(),
             last_event_id: None,
             retry: None,
             failed_attempts: 0,
@@ -89,7 +89,7 @@ impl ResumableStream {
     pub(crate) async fn open(&self) -> Result<Opened, String> {
         let head = headers::for_stream(self.revision, &self.session, self.last_event_id.as_ref());
         let request = self.sender.request(Verb::GET, &self.sender.url, head);
-        let response = match self.sender.send(request, &self.session, &self.origin).await {
+        let response = match self.sender.send(request, &self.session, &self.context).await {
             Ok(sent) => sent.response,
             Err(SendError::CredentialsChanged) => return Ok(Opened::CredentialsChanged),
             Err(SendError::Failed(why)) => return Err(why),

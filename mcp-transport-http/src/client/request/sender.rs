@@ -42,7 +42,7 @@ pub(crate) struct Sent {
 
 /// What a request is sent for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Origin {
+pub(crate) struct CallContext {
     /// The call, unless it is a message without a response or the stream of a session.
     pub(crate) call: Option<CallId>,
     /// The values that are attached to the call.
@@ -137,16 +137,16 @@ impl RequestSender {
         &self,
         mut request: Request,
         session: &Session,
-        origin: &Origin,
+        context: &CallContext,
     ) -> Result<Sent, SendError> {
         let Some(authorizer) = &self.authorizer else {
             let by = self.identify_fixed(session)?;
             return Ok(Sent { response: self.execute(request).await?, by });
         };
-        let mut credential = credential(&**authorizer, &origin.extensions).await;
+        let mut credential = credential(&**authorizer, &context.extensions).await;
         let mut attempts = 0;
         loop {
-            let by = self.identify(&**authorizer, credential.as_ref(), session, origin).await?;
+            let by = self.identify(&**authorizer, credential.as_ref(), session, context).await?;
             let again = if attempts < MAX_CREDENTIAL_RETRIES { request.try_clone() } else { None };
             if let Some(credential) = &credential {
                 request.headers_mut().insert(AUTHORIZATION, credential.value.clone());
@@ -157,7 +157,7 @@ impl RequestSender {
             let Some(again) = again.filter(|_| is_challenge) else { return Ok(Sent { response, by }) };
             let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
             let www_authenticate = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
-            let call = origin.extensions.clone();
+            let call = context.extensions.clone();
             let challenge = Challenge { status: status.as_u16(), www_authenticate, refused: credential, call };
             credential = authorizer.challenged(&challenge).await;
             if credential.is_none() {
@@ -182,14 +182,14 @@ impl RequestSender {
         authorizer: &dyn Authorizer,
         credential: Option<&Credential>,
         session: &Session,
-        origin: &Origin,
+        context: &CallContext,
     ) -> Result<CredentialFingerprint, SendError> {
         let presented = presented(credential);
         let by = self.fingerprints.of(presented);
-        if let Some(call) = origin.call {
+        if let Some(call) = context.call {
             self.responses.set_call_credentials(call, by);
         }
-        if origin.extensions.is_empty() {
+        if context.extensions.is_empty() {
             self.set_credentials(by);
         } else if self.state().credentials != Some(by) {
             // These are the call's own, or those of the client have changed.
@@ -395,8 +395,8 @@ pub(crate) mod tests {
         let (credential, session) = (Known.credential().now_or_never().flatten(), Session::default());
         let other = sender.fingerprints.of(PresentedCredential::Nothing);
         for _ in 0..2 {
-            let origin = Origin::default();
-            let identified = sender.identify(&Known, credential.as_ref(), &session, &origin).now_or_never();
+            let context = CallContext::default();
+            let identified = sender.identify(&Known, credential.as_ref(), &session, &context).now_or_never();
             let Some(Ok(own)) = identified else { panic!("it is the owner") };
             assert_eq!(sender.state().credentials, Some(own));
             sender.state().set_credentials(other);
