@@ -247,7 +247,7 @@ impl Connection {
         let _ = self.in_flight.close(request);
         self.remove_listen_stream(request);
         let mut result = SubscriptionsListenResult::default();
-        result.meta = Some(ResultMeta::default().subscription_id(id.clone()));
+        result.meta = Some(Box::new(ResultMeta::default().subscription_id(id.clone())));
         self.complete(&mut result, gate::method(&Method::SUBSCRIPTIONS_LISTEN), Revision::LATEST);
         if let Some(message) = self.write(&id, &mut result, Revision::LATEST) {
             self.send(Route::Reply(request), message, Priority::Required);

@@ -104,12 +104,14 @@ impl Connection {
         let asks = result.members_mut().result_type.is_some_and(|kind| *kind == Some(ResultType::INPUT_REQUIRED));
         let restriction = self.restrict(&mut result, entry.scope.revision);
         if let Some(meta) = result.members_mut().meta
-            && meta.as_ref().is_some_and(|meta| *meta == ResultMeta::default())
+            && meta.as_ref().is_some_and(|meta| **meta == ResultMeta::default())
         {
             // Nothing is left of it.
             *meta = None;
         }
-        let mut what: Vec<&'static str> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
+        let mut what = Vec::new();
+        what.extend_from_slice(restriction.refused());
+        what.extend_from_slice(restriction.missing());
         let may_ask = entry.scope.facts.is_some_and(|facts| facts.may_require_input.contains(entry.scope.revision));
         if asks && !may_ask {
             //

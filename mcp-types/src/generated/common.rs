@@ -282,13 +282,16 @@ pub struct EmptyResult {
     pub result_type: Option<ResultType>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
 }
 
-setters!(EmptyResult { result_type: ResultType, meta: ResultMeta });
+setters!(EmptyResult {
+    result_type: ResultType,
+    meta: Box<ResultMeta>,
+});
 
 object!(EmptyResult {
     "resultType" => result_type: optional,

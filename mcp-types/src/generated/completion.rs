@@ -292,7 +292,7 @@ pub struct CompleteResult {
     pub completion: Completion,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -306,7 +306,10 @@ impl CompleteResult {
     }
 }
 
-setters!(CompleteResult { result_type: ResultType, meta: ResultMeta });
+setters!(CompleteResult {
+    result_type: ResultType,
+    meta: Box<ResultMeta>,
+});
 
 object!(CompleteResult {
     "resultType" => result_type: optional,

@@ -156,7 +156,7 @@ pub struct CancelTaskResult {
     pub status_message: Option<String>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -186,7 +186,11 @@ impl CancelTaskResult {
     }
 }
 
-setters!(CancelTaskResult { poll_interval: i64, status_message: String, meta: ResultMeta });
+setters!(CancelTaskResult {
+    poll_interval: i64,
+    status_message: String,
+    meta: Box<ResultMeta>,
+});
 
 object!(CancelTaskResult {
     "taskId" => task_id: required,
@@ -225,7 +229,7 @@ pub struct CreateTaskResult {
     pub task: Task,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -239,7 +243,9 @@ impl CreateTaskResult {
     }
 }
 
-setters!(CreateTaskResult { meta: ResultMeta });
+setters!(CreateTaskResult {
+    meta: Box<ResultMeta>,
+});
 
 object!(CreateTaskResult {
     "task" => task: required,
@@ -310,13 +316,15 @@ impl Restrict for GetTaskPayloadRequestParams {
 pub struct GetTaskPayloadResult {
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
 }
 
-setters!(GetTaskPayloadResult { meta: ResultMeta });
+setters!(GetTaskPayloadResult {
+    meta: Box<ResultMeta>,
+});
 
 object!(GetTaskPayloadResult {
     "_meta" => meta: optional,
@@ -403,7 +411,7 @@ pub struct GetTaskResult {
     pub status_message: Option<String>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -433,7 +441,11 @@ impl GetTaskResult {
     }
 }
 
-setters!(GetTaskResult { poll_interval: i64, status_message: String, meta: ResultMeta });
+setters!(GetTaskResult {
+    poll_interval: i64,
+    status_message: String,
+    meta: Box<ResultMeta>,
+});
 
 object!(GetTaskResult {
     "taskId" => task_id: required,
@@ -476,7 +488,7 @@ pub struct ListTasksResult {
     pub next_cursor: Option<String>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -490,7 +502,10 @@ impl ListTasksResult {
     }
 }
 
-setters!(ListTasksResult { next_cursor: String, meta: ResultMeta });
+setters!(ListTasksResult {
+    next_cursor: String,
+    meta: Box<ResultMeta>,
+});
 
 object!(ListTasksResult {
     "tasks" => tasks: required,

@@ -277,7 +277,7 @@ pub struct ElicitResult {
     ///
     /// From 2025-06-18 to 2025-11-25.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -293,7 +293,7 @@ impl ElicitResult {
 
 setters!(ElicitResult {
     content: OrderedMap<ElicitValue>,
-    meta: ResultMeta,
+    meta: Box<ResultMeta>,
 });
 
 object!(ElicitResult {

@@ -113,7 +113,7 @@ pub struct InputRequiredResult {
     pub request_state: Option<String>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -123,7 +123,7 @@ setters!(InputRequiredResult {
     result_type: ResultType,
     input_requests: InputRequests,
     request_state: String,
-    meta: ResultMeta,
+    meta: Box<ResultMeta>,
 });
 
 object!(InputRequiredResult {

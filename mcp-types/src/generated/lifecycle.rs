@@ -55,7 +55,7 @@ pub struct DiscoverResult {
     pub cache_scope: Option<CacheScope>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -83,7 +83,7 @@ setters!(DiscoverResult {
     instructions: String,
     ttl_ms: i64,
     cache_scope: CacheScope,
-    meta: ResultMeta,
+    meta: Box<ResultMeta>,
 });
 
 object!(DiscoverResult {
@@ -196,7 +196,7 @@ pub struct InitializeResult {
     pub instructions: Option<String>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -221,7 +221,10 @@ impl InitializeResult {
     }
 }
 
-setters!(InitializeResult { instructions: String, meta: ResultMeta });
+setters!(InitializeResult {
+    instructions: String,
+    meta: Box<ResultMeta>,
+});
 
 object!(InitializeResult {
     "protocolVersion" => protocol_version: required,

@@ -287,7 +287,7 @@ pub struct GetPromptResult {
     pub description: Option<String>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -301,7 +301,11 @@ impl GetPromptResult {
     }
 }
 
-setters!(GetPromptResult { result_type: ResultType, description: String, meta: ResultMeta });
+setters!(GetPromptResult {
+    result_type: ResultType,
+    description: String,
+    meta: Box<ResultMeta>,
+});
 
 object!(GetPromptResult {
     "resultType" => result_type: optional,
@@ -366,7 +370,7 @@ pub struct ListPromptsResult {
     pub cache_scope: Option<CacheScope>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -393,7 +397,7 @@ setters!(ListPromptsResult {
     next_cursor: String,
     ttl_ms: i64,
     cache_scope: CacheScope,
-    meta: ResultMeta,
+    meta: Box<ResultMeta>,
 });
 
 object!(ListPromptsResult {

@@ -251,7 +251,7 @@ pub struct ReadResourceResult {
     pub cache_scope: Option<CacheScope>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -265,7 +265,12 @@ impl ReadResourceResult {
     }
 }
 
-setters!(ReadResourceResult { result_type: ResultType, ttl_ms: i64, cache_scope: CacheScope, meta: ResultMeta });
+setters!(ReadResourceResult {
+    result_type: ResultType,
+    ttl_ms: i64,
+    cache_scope: CacheScope,
+    meta: Box<ResultMeta>,
+});
 
 object!(ReadResourceResult {
     "resultType" => result_type: optional,

@@ -247,7 +247,7 @@ pub struct ListResourceTemplatesResult {
     pub cache_scope: Option<CacheScope>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -274,7 +274,7 @@ setters!(ListResourceTemplatesResult {
     next_cursor: String,
     ttl_ms: i64,
     cache_scope: CacheScope,
-    meta: ResultMeta,
+    meta: Box<ResultMeta>,
 });
 
 object!(ListResourceTemplatesResult {
@@ -356,7 +356,7 @@ pub struct ListResourcesResult {
     pub cache_scope: Option<CacheScope>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -383,7 +383,7 @@ setters!(ListResourcesResult {
     next_cursor: String,
     ttl_ms: i64,
     cache_scope: CacheScope,
-    meta: ResultMeta,
+    meta: Box<ResultMeta>,
 });
 
 object!(ListResourcesResult {

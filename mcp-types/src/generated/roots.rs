@@ -104,7 +104,7 @@ pub struct ListRootsResult {
     ///
     /// Up to 2025-11-25.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -118,7 +118,9 @@ impl ListRootsResult {
     }
 }
 
-setters!(ListRootsResult { meta: ResultMeta });
+setters!(ListRootsResult {
+    meta: Box<ResultMeta>,
+});
 
 object!(ListRootsResult {
     "roots" => roots: required,

@@ -163,13 +163,16 @@ pub struct SubscriptionsListenResult {
     ///
     /// Unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
 }
 
-setters!(SubscriptionsListenResult { result_type: ResultType, meta: ResultMeta });
+setters!(SubscriptionsListenResult {
+    result_type: ResultType,
+    meta: Box<ResultMeta>,
+});
 
 object!(SubscriptionsListenResult {
     "resultType" => result_type: optional,

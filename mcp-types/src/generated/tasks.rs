@@ -208,7 +208,7 @@ pub struct CreateTaskResult {
     pub ttl_ms: Option<i64>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -239,7 +239,12 @@ impl CreateTaskResult {
     }
 }
 
-setters!(CreateTaskResult { result_type: ResultType, poll_interval_ms: i64, status_message: String, meta: ResultMeta });
+setters!(CreateTaskResult {
+    result_type: ResultType,
+    poll_interval_ms: i64,
+    status_message: String,
+    meta: Box<ResultMeta>,
+});
 
 object!(CreateTaskResult {
     "resultType" => result_type: optional,
@@ -312,7 +317,7 @@ pub struct GetTaskResult {
     pub ttl_ms: Option<i64>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -353,7 +358,7 @@ setters!(GetTaskResult {
     poll_interval_ms: i64,
     result: RawObject,
     status_message: String,
-    meta: ResultMeta,
+    meta: Box<ResultMeta>,
 });
 
 object!(GetTaskResult {

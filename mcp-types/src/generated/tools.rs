@@ -346,7 +346,7 @@ pub struct CallToolResult {
     pub is_error: Option<bool>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -367,7 +367,12 @@ impl CallToolResult {
     }
 }
 
-setters!(CallToolResult { result_type: ResultType, structured_content: RawJson, is_error: bool, meta: ResultMeta });
+setters!(CallToolResult {
+    result_type: ResultType,
+    structured_content: RawJson,
+    is_error: bool,
+    meta: Box<ResultMeta>,
+});
 
 object!(CallToolResult {
     "resultType" => result_type: optional,
@@ -443,7 +448,7 @@ pub struct ListToolsResult {
     pub cache_scope: Option<CacheScope>,
     /// Metadata; unknown keys are preserved.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
-    pub meta: Option<ResultMeta>,
+    pub meta: Option<Box<ResultMeta>>,
     /// Unknown members, preserved as received.
     #[serde(flatten)]
     pub extra: JsonObject,
@@ -470,7 +475,7 @@ setters!(ListToolsResult {
     next_cursor: String,
     ttl_ms: i64,
     cache_scope: CacheScope,
-    meta: ResultMeta,
+    meta: Box<ResultMeta>,
 });
 
 object!(ListToolsResult {

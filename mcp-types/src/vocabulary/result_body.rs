@@ -30,7 +30,7 @@ pub struct ResultMembers<'a> {
     /// The `resultType`.
     pub result_type: Option<&'a mut Option<ResultType>>,
     /// The metadata.
-    pub meta: Option<&'a mut Option<ResultMeta>>,
+    pub meta: Option<&'a mut Option<Box<ResultMeta>>>,
     /// The time for which the result is fresh, in milliseconds, and the scope in which caches may share it.
     pub cache: Option<(&'a mut Option<i64>, &'a mut Option<CacheScope>)>,
 }

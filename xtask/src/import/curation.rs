@@ -20,7 +20,7 @@ pub(crate) struct Curation {
     pub(crate) beyond_files: BTreeMap<String, Beyond>,
     narrower: BTreeMap<String, Narrowing>,
     essential: MemberSet,
-    boxed: MemberSet,
+    boxed: Boxed,
     pub(crate) union: BTreeMap<String, Union>,
     pub(crate) strings: BTreeMap<String, Strings>,
     rust: BTreeMap<String, String>,
@@ -84,6 +84,13 @@ pub(crate) struct Strings {
 #[serde(deny_unknown_fields)]
 struct MemberSet {
     members: BTreeSet<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Boxed {
+    members: BTreeSet<String>,
+    types: BTreeSet<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -184,8 +191,8 @@ impl Curation {
     }
 
     /// Whether `Type.member` is boxed.
-    pub(crate) fn is_boxed(&self, at: &str) -> bool {
-        self.boxed.members.contains(at)
+    pub(crate) fn is_boxed(&self, at: &str, kind: &Kind) -> bool {
+        self.boxed.members.contains(at) || kind.named().is_some_and(|name| self.boxed.types.contains(name))
     }
 
     /// The Rust name of a type.

@@ -36,7 +36,8 @@ fn members(name: &str, curation: &Curation) -> Result<BTreeMap<String, Member>, 
         };
         let kind: Kind = kind.parse().map_err(|fault| format!("[extension.types.{name}] {wire}: {fault}"))?;
         let rust = names::member(wire);
-        let (narrower, essential, boxed) = (None, false, false);
+        let (narrower, essential) = (None, false);
+        let boxed = curation.is_boxed(&format!("{name}.{wire}"), &kind);
         all.insert(wire.clone(), Member { rust, kind, revisions: None, required, narrower, essential, boxed });
     }
     Ok(all)

@@ -141,7 +141,7 @@ fn merge_members(
                 .map(str::to_owned)
                 .collect(),
         });
-        let (essential, boxed, rust) = (curation.is_essential(&at), curation.is_boxed(&at), names::member(wire));
+        let (essential, boxed, rust) = (curation.is_essential(&at), curation.is_boxed(&at, &kind), names::member(wire));
         merged.insert(wire.clone(), Member { rust, kind, revisions, required, narrower, essential, boxed });
     }
     Ok(merged)
