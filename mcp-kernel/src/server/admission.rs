@@ -5,20 +5,19 @@ use std::sync::{Arc, OnceLock};
 use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{Payload, PayloadBuf, Request};
 use mcp_types::meta::key;
-use mcp_types::{ClientCapabilities, Era, ErrorObject, InputResponses, Method, RawObject, RequestMeta, Revision};
+use mcp_types::{ClientCapabilities, Era, ErrorObject, Method, RawObject, Revision};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::claims::RequestClaims;
 use super::client::{Client, LazyClient};
 use super::connection::Connection;
+use super::envelope::{RequestEnvelope, malformed_meta};
 use super::event::Event;
 use super::in_flight::{Entry, Kind};
-use super::lifecycle::Agreed;
-use super::scope::{Principal, RequestScope};
+use super::scope::{Principal, RequestScope, Retry};
 use crate::RequestKey;
 use crate::errors::PeerMisbehaved;
-use crate::limits::Limits;
 use crate::queue::push;
 
 /// The error with which a request is refused.
@@ -37,19 +36,19 @@ impl Connection {
         batch: Option<RequestKey>,
     ) -> Result<(), Refusal> {
         self.check_id(&request)?;
-        let mut meta = read_meta(&request, &self.config.limits)?;
+        let mut meta = RequestEnvelope::read(&request, &self.config.limits)?;
         let (revision, client, log_level) = if let Some(meta) = meta.as_mut().filter(|_| modern) {
-            let (revision, client) = self.agree(meta, claims)?;
+            let (revision, client) = self.agree(meta, request.params.as_ref(), claims)?;
             check_claims(claims, |claims| claims.check_request(&request))?;
             (revision, LazyClient::Decoded(client), meta.log_level)
         } else if request.method == Method::INITIALIZE {
             return self.initialize(key, &request, principal);
         } else {
-            let Agreed { revision, client } = self.lifecycle.admit(&request.method, &self.config)?;
+            let agreed = self.lifecycle.admit(&request.method, &self.config)?;
             // Without a session no level is stored, and logging is not declared.
             (
-                revision,
-                LazyClient::Handshake(client, OnceLock::new()),
+                agreed.revision,
+                LazyClient::Handshake(agreed, OnceLock::new()),
                 Some(self.log_level).filter(|_| !self.lifecycle.is_stateless()),
             )
         };
@@ -57,9 +56,10 @@ impl Connection {
         let log_level = log_level.filter(|_| self.config.capabilities.logging.is_some());
         let facts = gate::method(&request.method);
         self.check_method(&request.method, facts, revision, &client)?;
+        let trace_context = meta.as_ref().and_then(|meta| meta.trace_context());
+        let progress_token = meta.and_then(|meta| meta.progress_token);
         let params = request.params.map(Payload::into_owned).unwrap_or_default();
-        let (input_responses, request_state) =
-            if modern { self.read_retry(&params)? } else { (InputResponses::new(), None) };
+        let retry = if modern { self.read_retry(&params)? } else { None };
         let scope = Arc::new(RequestScope {
             key,
             id: request.id,
@@ -68,11 +68,10 @@ impl Connection {
             revision,
             client,
             log_level,
-            trace_context: meta.as_ref().map(|meta| meta.trace_context()).unwrap_or_default(),
-            progress_token: meta.and_then(|meta| meta.progress_token),
+            trace_context,
+            progress_token,
             principal: principal.cloned(),
-            input_responses,
-            request_state,
+            retry,
             has_back_channel: self.has_back_channel && !modern,
         });
         self.dispatch(scope, params, batch)
@@ -93,10 +92,17 @@ impl Connection {
 
     /// Reads the envelope of a modern request: its version, and the client's capabilities and name.
     // V-2, DU-18
-    fn agree(&self, meta: &mut RequestMeta, claims: Option<&dyn RequestClaims>) -> Result<(Revision, Client), Refusal> {
+    fn agree(
+        &self,
+        meta: &mut RequestEnvelope<'_>,
+        params: Option<&Payload<'_>>,
+        claims: Option<&dyn RequestClaims>,
+    ) -> Result<(Revision, Arc<Client>), Refusal> {
         let missing = |name: &str| invalid_meta(&format_args!("missing field `{name}`"));
         let version = meta.protocol_version.take().ok_or_else(|| missing(key::PROTOCOL_VERSION))?;
-        let capabilities = meta.client_capabilities.take().ok_or_else(|| missing(key::CLIENT_CAPABILITIES))?;
+        let capabilities = meta.client_capabilities.ok_or_else(|| missing(key::CLIENT_CAPABILITIES))?;
+        let client = self.config.known_clients.decode(capabilities, meta.client_info);
+        let client = client.map_err(|_| malformed_meta(params))?;
         check_claims(claims, |claims| claims.check_version(&version))?;
         let served = |revision: &Revision| revision.era() == Era::Modern && self.config.revisions.contains(revision);
         let Some(revision) = version.revision().filter(served) else {
@@ -107,7 +113,6 @@ impl Connection {
             }
             return Err(PeerMisbehaved::UnsupportedVersion { requested: version, supported }.into());
         };
-        let client = Client { capabilities, info: meta.client_info.take() };
         Ok((revision, client))
     }
 
@@ -141,7 +146,7 @@ impl Connection {
 
     /// Reads the `inputResponses` and the `requestState` of a retry.
     //
-    fn read_retry(&self, params: &PayloadBuf) -> Result<(InputResponses, Option<String>), Refusal> {
+    fn read_retry(&self, params: &PayloadBuf) -> Result<Option<Box<Retry>>, Refusal> {
         let limits = &self.config.limits;
         let responses = read_member(params, "inputResponses", |_| {
             let (count, limit) = (params.member_count("inputResponses")?, limits.max_input_responses);
@@ -151,7 +156,8 @@ impl Connection {
             let limit = limits.max_request_state_bytes;
             (text.len() > limit).then(|| format!("more than {limit} bytes (`max_request_state_bytes`)"))
         })?;
-        Ok((responses.unwrap_or_default(), state))
+        let is_retry = responses.is_some() || state.is_some();
+        Ok(is_retry.then(|| Box::new(Retry { input_responses: responses.unwrap_or_default(), request_state: state })))
     }
 
     /// Emits a request for the application, or queues it until another one has ended. `is_builtin` keeps the parameters
@@ -201,17 +207,6 @@ fn queued_bytes(event: &Event) -> usize {
     if let Event::Request { params, .. } = event { params.as_str().len() } else { 0 }
 }
 
-/// Reads the `_meta` of a request, within its limit.
-// Inlined, because it returns a large value that would be copied once more.
-#[inline(always)]
-pub(super) fn read_meta(request: &Request<'_>, limits: &Limits) -> Result<Option<RequestMeta>, Refusal> {
-    let Some(params) = &request.params else { return Ok(None) };
-    if params.get("_meta").is_some_and(|meta| meta.get().len() > limits.max_meta_bytes) {
-        return Err(invalid_meta(&format_args!("more than {} bytes (`max_meta_bytes`)", limits.max_meta_bytes)));
-    }
-    params.decode_meta().map_err(|fault| invalid_meta(&fault))
-}
-
 /// Returns whether a request is modern: whether its `_meta` has a protocol version, whatever its value.
 // DU-13, X-20
 #[must_use]
@@ -229,7 +224,7 @@ fn check_claims(
     check(claims).map_err(|error| PeerMisbehaved::ClaimMismatch(Box::new(error)).into())
 }
 
-fn invalid_meta(fault: &dyn std::fmt::Display) -> Refusal {
+pub(super) fn invalid_meta(fault: &dyn std::fmt::Display) -> Refusal {
     PeerMisbehaved::InvalidParams(format!("`_meta`: {fault}").into()).into()
 }
 

@@ -5,18 +5,18 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use mcp_types::{ClientCapabilities, ClientCapability, Implementation, InitializeRequestParams, RawObject};
 
 use super::connection::Connection;
-use super::lifecycle::Lifecycle;
+use super::lifecycle::{Agreed, Lifecycle};
 
 /// The capabilities and the name that a client declares.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Client {
-    pub(crate) capabilities: Box<ClientCapabilities>,
+    pub(crate) capabilities: ClientCapabilities,
     pub(crate) info: Option<Implementation>,
 }
 
 impl From<InitializeRequestParams> for Client {
     fn from(params: InitializeRequestParams) -> Self {
-        Self { capabilities: Box::new(params.capabilities), info: Some(params.client_info) }
+        Self { capabilities: params.capabilities, info: Some(params.client_info) }
     }
 }
 
@@ -24,9 +24,9 @@ impl From<InitializeRequestParams> for Client {
 ///
 /// A session keeps them for hours, and few requests need them. Decoded they take many times as much memory: a member of
 /// nine bytes becomes a hundred.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct StoredHandshake {
-    text: Option<RawObject>,
+    text: RawObject,
     /// The decoded parameters, shared by concurrent requests and dropped with the last of them.
     read: Mutex<Weak<Client>>,
 }
@@ -34,11 +34,11 @@ pub(crate) struct StoredHandshake {
 impl StoredHandshake {
     /// Stores parameters that were decoded successfully before.
     pub(crate) fn new(initialize: RawObject) -> Self {
-        Self { text: Some(initialize), read: Mutex::default() }
+        Self { text: initialize, read: Mutex::default() }
     }
 
-    pub(crate) fn text(&self) -> Option<&RawObject> {
-        self.text.as_ref()
+    pub(crate) fn text(&self) -> &RawObject {
+        &self.text
     }
 
     pub(crate) fn read(&self) -> Arc<Client> {
@@ -46,7 +46,7 @@ impl StoredHandshake {
         if let Some(client) = read.upgrade() {
             return client;
         }
-        let params = self.text.as_ref().and_then(|text| text.decode::<InitializeRequestParams>().ok());
+        let params = self.text.decode::<InitializeRequestParams>().ok();
         let client = Arc::new(params.map(Client::from).unwrap_or_default());
         *read = Arc::downgrade(&client);
         client
@@ -56,8 +56,8 @@ impl StoredHandshake {
 /// The client of a request: that of its envelope, or that of the handshake, which is decoded on first use.
 #[derive(Clone, Debug)]
 pub(crate) enum LazyClient {
-    Decoded(Client),
-    Handshake(Arc<StoredHandshake>, OnceLock<Arc<Client>>),
+    Decoded(Arc<Client>),
+    Handshake(Agreed, OnceLock<Arc<Client>>),
 }
 
 impl std::ops::Deref for LazyClient {
@@ -66,7 +66,7 @@ impl std::ops::Deref for LazyClient {
     fn deref(&self) -> &Client {
         match self {
             Self::Decoded(client) => client,
-            Self::Handshake(handshake, read) => read.get_or_init(|| handshake.read()),
+            Self::Handshake(agreed, read) => read.get_or_init(|| agreed.read_client()),
         }
     }
 }
@@ -85,7 +85,7 @@ impl Connection {
     // S1.19
     #[must_use]
     pub fn client_capabilities(&self) -> Option<ClientCapabilities> {
-        self.with_client(|client| ClientCapabilities::clone(&client.capabilities))
+        self.with_client(|client| client.capabilities.clone())
     }
 
     /// Returns whether the client declared a capability. Returns `false` if its capabilities are not known.
@@ -97,7 +97,7 @@ impl Connection {
 
     fn with_client<R>(&self, read: impl FnOnce(&Client) -> R) -> Option<R> {
         match &self.lifecycle {
-            Lifecycle::Negotiated(agreed) | Lifecycle::Ready(agreed) => Some(read(&agreed.client.read())),
+            Lifecycle::Negotiated(agreed) | Lifecycle::Ready(agreed) => Some(read(&agreed.read_client())),
             Lifecycle::ModernOnly => self.in_flight.first().map(|entry| read(&entry.scope.client)),
             // Each request of a modern client on a lasting connection may declare something else.
             Lifecycle::Fresh | Lifecycle::Stateless(_) => None,

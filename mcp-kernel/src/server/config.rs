@@ -8,6 +8,7 @@ use mcp_types::{
     CacheScope, Era, Implementation, Method, ProtocolVersion, RawObject, ResultMeta, Revision, ServerCapabilities,
 };
 
+use super::known_clients::KnownClients;
 use crate::limits::Limits;
 
 /// The configuration that all connections of a server share.
@@ -48,6 +49,7 @@ pub struct ServerConfig {
     pub intercept_initialize: bool,
     /// The limits of a connection.
     pub limits: Limits,
+    pub(super) known_clients: KnownClients,
 }
 
 /// An extension that a server serves.
@@ -83,6 +85,7 @@ impl ServerConfig {
             accept_unknown_methods: false,
             intercept_initialize: false,
             limits: Limits::default(),
+            known_clients: KnownClients::default(),
         }
     }
 

@@ -105,6 +105,7 @@ impl Connection {
     /// Creates a connection for one modern request.
     // S1.18
     #[must_use]
+    #[inline]
     pub fn modern_request(config: Arc<ServerConfig>) -> Self {
         Self::new(config, Lifecycle::ModernOnly, false)
     }
@@ -112,6 +113,7 @@ impl Connection {
     /// Creates a connection for one legacy request without a session, in the revision that the transport determined.
     // S0.8
     #[must_use]
+    #[inline]
     pub fn legacy_request(config: Arc<ServerConfig>, revision: Revision) -> Self {
         Self::new(config, Lifecycle::Stateless(Agreed::unknown(revision)), false)
     }
@@ -128,6 +130,7 @@ impl Connection {
         self.second_handshake = second;
     }
 
+    #[inline(always)]
     fn new(config: Arc<ServerConfig>, lifecycle: Lifecycle, has_back_channel: bool) -> Self {
         Self {
             config,
@@ -167,6 +170,12 @@ impl Connection {
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.closed
+    }
+
+    /// Returns whether there is an event for the application.
+    #[must_use]
+    pub fn has_event(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// Returns the next event for the application.

@@ -11,9 +11,10 @@ use mcp_types::{
 };
 use serde::de::DeserializeOwned;
 
-use super::admission::{Refusal, check_extension, is_modern, read_meta};
+use super::admission::{Refusal, check_extension, is_modern};
 use super::commands::Delivery;
 use super::connection::Connection;
+use super::envelope::RequestEnvelope;
 use super::event::Event;
 use super::in_flight::{Entry, Kind, Responder};
 use super::lifecycle::{Lifecycle, SecondHandshake};
@@ -129,7 +130,7 @@ impl Connection {
             && is_second
             && is_idle
             && self.check_id(request).is_ok()
-            && read_meta(request, &self.config.limits).is_ok()
+            && RequestEnvelope::read(request, &self.config.limits).is_ok()
             && self.read_initialize(request).is_ok()
     }
 

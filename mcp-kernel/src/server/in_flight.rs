@@ -45,11 +45,14 @@ impl Responder {
 
 /// The requests in flight.
 ///
-/// They are few, and their keys grow, so that a list in the order of the keys is sufficient. Most requests are answered
+/// They are few, and their keys grow, so that a list in the order of the keys is sufficient. Most requests get their response
 /// in the order of their arrival, so both ends of the list are fast.
 #[derive(Default)]
 pub(crate) struct InFlight {
-    open: VecDeque<(RequestKey, Entry)>,
+    /// The request with the smallest key; most connections never have a second one at the same time.
+    first: Option<(RequestKey, Entry)>,
+    /// Empty if there is no first one.
+    others: VecDeque<(RequestKey, Entry)>,
     started: u64,
     listening: usize,
 }
@@ -69,30 +72,47 @@ impl InFlight {
 
     pub(crate) fn open(&mut self, key: RequestKey, entry: Entry) -> Responder {
         self.listening += usize::from(entry.kind == Kind::Listening);
-        if self.open.capacity() == 0 {
-            self.open.reserve_exact(1);
-        }
-        let index = self.open.partition_point(|(other, _)| *other < key);
-        self.open.insert(index, (key, entry));
+        let added = match &mut self.first {
+            None => {
+                self.first = Some((key, entry));
+                return Responder(key);
+            }
+            // A request that waited in a batch is opened after one with a greater key.
+            Some(first) if key < first.0 => std::mem::replace(first, (key, entry)),
+            Some(_) => (key, entry),
+        };
+        let index = self.others.partition_point(|(other, _)| *other < added.0);
+        self.others.insert(index, added);
         Responder(key)
     }
 
     pub(crate) fn close(&mut self, key: RequestKey) -> Option<Entry> {
-        let (_, entry) = self.open.remove(self.index(key)?)?;
+        let (_, entry) = match self.first.take_if(|(first, _)| *first == key) {
+            Some(first) => {
+                self.first = self.others.pop_front();
+                first
+            }
+            None => self.others.remove(self.index(key)?)?,
+        };
         self.listening -= usize::from(entry.kind == Kind::Listening);
-        if self.open.is_empty() && self.open.capacity() > KEPT {
-            self.open = VecDeque::new();
+        if self.others.is_empty() && self.others.capacity() > KEPT {
+            self.others = VecDeque::new();
         }
         Some(entry)
     }
 
+    /// The position among the others.
     fn index(&self, key: RequestKey) -> Option<usize> {
-        self.open.binary_search_by_key(&key, |(key, _)| *key).ok()
+        self.others.binary_search_by_key(&key, |(key, _)| *key).ok()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &(RequestKey, Entry)> {
+        self.first.iter().chain(&self.others)
     }
 
     /// The number of running and queued requests.
     pub(crate) fn running(&self) -> usize {
-        self.open.len() - self.listening
+        usize::from(self.first.is_some()) + self.others.len() - self.listening
     }
 
     /// The number of listen streams.
@@ -101,33 +121,37 @@ impl InFlight {
     }
 
     pub(crate) fn has(&self, key: RequestKey) -> bool {
-        self.index(key).is_some()
+        self.get(key).is_some()
     }
 
     pub(crate) fn get(&self, key: RequestKey) -> Option<&Entry> {
-        self.open.get(self.index(key)?).map(|(_, entry)| entry)
+        let first = self.first.as_ref().filter(|(first, _)| *first == key);
+        first.or_else(|| self.others.get(self.index(key)?)).map(|(_, entry)| entry)
     }
 
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Entry> {
+        if self.first.as_ref().is_some_and(|(first, _)| *first == key) {
+            return self.first.as_mut().map(|(_, entry)| entry);
+        }
         let index = self.index(key)?;
-        self.open.get_mut(index).map(|(_, entry)| entry)
+        self.others.get_mut(index).map(|(_, entry)| entry)
     }
 
     /// The oldest request.
     pub(crate) fn first(&self) -> Option<&Entry> {
-        self.open.front().map(|(_, entry)| entry)
+        self.first.as_ref().map(|(_, entry)| entry)
     }
 
     pub(crate) fn key_of(&self, id: &RequestId) -> Option<RequestKey> {
-        self.open.iter().find(|(_, entry)| entry.scope.id == *id).map(|(key, _)| *key)
+        self.iter().find(|(_, entry)| entry.scope.id == *id).map(|(key, _)| *key)
     }
 
     pub(crate) fn keys(&self) -> Vec<RequestKey> {
-        self.open.iter().map(|(key, _)| *key).collect()
+        self.iter().map(|(key, _)| *key).collect()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty()
+        self.first.is_none()
     }
 }
 

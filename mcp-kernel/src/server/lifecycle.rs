@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use mcp_types::{Era, InitializeRequestParams, InitializeResult, Method, ProtocolVersion, RawObject, Revision};
 
-use super::client::StoredHandshake;
+use super::client::{Client, StoredHandshake};
 use super::config::ServerConfig;
 use crate::errors::PeerMisbehaved;
 
@@ -48,16 +48,22 @@ pub(crate) enum Lifecycle {
 }
 
 /// The result of the handshake.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Agreed {
     pub(crate) revision: Revision,
-    pub(crate) client: Arc<StoredHandshake>,
+    /// The handshake, if there was one.
+    pub(crate) client: Option<Arc<StoredHandshake>>,
 }
 
 impl Agreed {
     /// A revision, and a client that declared nothing.
     pub(crate) fn unknown(revision: Revision) -> Self {
-        Self { revision, client: Arc::default() }
+        Self { revision, client: None }
+    }
+
+    /// The client, which is decoded if no request uses it now.
+    pub(crate) fn read_client(&self) -> Arc<Client> {
+        self.client.as_ref().map_or_else(Arc::default, |handshake| handshake.read())
     }
 }
 
@@ -109,11 +115,11 @@ impl Lifecycle {
         };
         match self {
             Self::Fresh => {
-                let client = Arc::new(StoredHandshake::new(text()));
+                let client = Some(Arc::new(StoredHandshake::new(text())));
                 *self = Self::Negotiated(Agreed { revision, client });
             }
             Self::Negotiated(agreed) | Self::Ready(agreed) => {
-                let is_same = agreed.revision == revision && *agreed.client.read().capabilities == params.capabilities;
+                let is_same = agreed.revision == revision && agreed.read_client().capabilities == params.capabilities;
                 match second {
                     SecondHandshake::Refuse => return Err(PeerMisbehaved::InitializedTwice),
                     SecondHandshake::Repeat if !is_same => return Err(PeerMisbehaved::InitializedDifferently),

@@ -43,6 +43,8 @@ impl Queued {
 /// changes are sent once, and messages of low priority are dropped.
 #[derive(Default)]
 pub(crate) struct Outbox {
+    /// The first message, unless it is in `open`: most connections never have a second one.
+    first: Option<Queued>,
     open: VecDeque<Queued>,
     open_bytes: usize,
     /// What the streams in `open` hold, except for responses, of which each request has one.
@@ -103,6 +105,9 @@ impl Outbox {
             return 0;
         }
         let before = held.bytes;
+        if let Some(first) = self.first.take() {
+            self.open.push_front(first);
+        }
         let dropped = enqueue(&mut self.open, held, stream, limits, queued);
         self.open_bytes = self.open_bytes - before + held.bytes;
         if held.messages == 0 {
@@ -113,11 +118,15 @@ impl Outbox {
 
     fn append(&mut self, queued: Queued) {
         self.open_bytes += queued.size();
-        push(&mut self.open, queued);
+        if self.has_open() {
+            push(&mut self.open, queued);
+        } else {
+            self.first = Some(queued);
+        }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Transmit> {
-        let queued = pop(&mut self.open)?;
+        let queued = self.first.take().or_else(|| pop(&mut self.open))?;
         self.open_bytes -= queued.size();
         if !matches!(queued.transmit.route, Route::Reply(_)) {
             self.release_held(&queued);
@@ -126,7 +135,12 @@ impl Outbox {
     }
 
     pub(crate) fn has_open(&self) -> bool {
-        !self.open.is_empty()
+        self.first.is_some() || !self.open.is_empty()
+    }
+
+    /// The messages that are not blocked.
+    fn messages(&self) -> impl Iterator<Item = &Queued> {
+        self.first.iter().chain(&self.open)
     }
 
     fn release_held(&mut self, queued: &Queued) {
@@ -140,17 +154,22 @@ impl Outbox {
 
     /// Returns whether the limits are reached: the driver has to send some messages before more input is accepted.
     pub(crate) fn is_saturated(&self, limits: &Limits) -> bool {
-        self.open.len() >= limits.max_outbox_messages || self.open_bytes >= limits.max_outbox_bytes
+        self.open.len() + usize::from(self.first.is_some()) >= limits.max_outbox_messages
+            || self.open_bytes >= limits.max_outbox_bytes
     }
 
     /// Keeps the messages of a route's stream back until it is unblocked. Returns how many were dropped to stay within
     /// the limits.
     pub(crate) fn block(&mut self, limits: &Limits, route: Route) -> usize {
         let stream = route.stream();
-        let (mine, others): (VecDeque<_>, VecDeque<_>) =
-            std::mem::take(&mut self.open).into_iter().partition(|queued| queued.is_on(stream));
+        let (mine, others): (VecDeque<_>, VecDeque<_>) = self
+            .first
+            .take()
+            .into_iter()
+            .chain(std::mem::take(&mut self.open))
+            .partition(|queued| queued.is_on(stream));
         self.open = others;
-        self.open_bytes = self.open.iter().map(Queued::size).sum();
+        self.open_bytes = self.messages().map(Queued::size).sum();
         self.held.remove(&stream);
         let backlog = self.blocked.entry(stream).or_default();
         mine.into_iter().map(|queued| backlog.push(limits, queued)).sum()
@@ -159,7 +178,7 @@ impl Outbox {
     /// Returns whether there are messages of a route's stream, or it is blocked.
     pub(crate) fn holds(&self, route: Route) -> bool {
         let stream = route.stream();
-        self.blocked.contains_key(&stream) || self.open.iter().any(|queued| queued.is_on(stream))
+        self.blocked.contains_key(&stream) || self.messages().any(|queued| queued.is_on(stream))
     }
 
     /// Releases the messages of a route's stream.
@@ -176,8 +195,9 @@ impl Outbox {
     /// Removes the messages of a request that was cancelled.
     pub(crate) fn forget(&mut self, key: RequestKey) {
         if self.held.remove(&Some(key)).is_some() {
+            self.first.take_if(|queued| queued.is_on(Some(key)));
             self.open.retain(|queued| !queued.is_on(Some(key)));
-            self.open_bytes = self.open.iter().map(Queued::size).sum();
+            self.open_bytes = self.messages().map(Queued::size).sum();
         }
         self.blocked.remove(&Some(key));
     }
@@ -195,7 +215,7 @@ impl Outbox {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty() && self.blocked.values().all(|backlog| backlog.queue.is_empty())
+        !self.has_open() && self.blocked.values().all(|backlog| backlog.queue.is_empty())
     }
 }
 

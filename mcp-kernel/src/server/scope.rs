@@ -1,6 +1,6 @@
 //! The properties of one request.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use mcp_types::gate::MethodFacts;
 use mcp_types::meta::TraceContext;
@@ -44,11 +44,18 @@ pub struct RequestScope {
     pub(crate) client: LazyClient,
     pub(crate) log_level: Option<LoggingLevel>,
     pub(crate) progress_token: Option<ProgressToken>,
-    pub(crate) trace_context: TraceContext,
+    /// Absent in most requests, as what follows is.
+    pub(crate) trace_context: Option<Box<TraceContext>>,
     pub(crate) principal: Option<Principal>,
+    pub(crate) retry: Option<Box<Retry>>,
+    pub(crate) has_back_channel: bool,
+}
+
+/// What a retry of a multi round-trip request brings.
+#[derive(Clone, Debug)]
+pub(crate) struct Retry {
     pub(crate) input_responses: InputResponses,
     pub(crate) request_state: Option<String>,
-    pub(crate) has_back_channel: bool,
 }
 
 impl RequestScope {
@@ -128,7 +135,8 @@ impl RequestScope {
     /// Returns the trace context of the request.
     #[must_use]
     pub fn trace_context(&self) -> &TraceContext {
-        &self.trace_context
+        static NONE: LazyLock<TraceContext> = LazyLock::new(TraceContext::default);
+        self.trace_context.as_deref().unwrap_or_else(|| &*NONE)
     }
 
     /// Returns the authenticated user, if the transport determined one.
@@ -141,14 +149,15 @@ impl RequestScope {
     // S2.24
     #[must_use]
     pub fn input_responses(&self) -> &InputResponses {
-        &self.input_responses
+        static NONE: LazyLock<InputResponses> = LazyLock::new(InputResponses::new);
+        self.retry.as_ref().map_or_else(|| &*NONE, |retry| &retry.input_responses)
     }
 
     /// Returns the state of the previous round. It comes from the client and is not trusted.
     // S2.25, S2.26
     #[must_use]
     pub fn request_state(&self) -> Option<&str> {
-        self.request_state.as_deref()
+        self.retry.as_ref()?.request_state.as_deref()
     }
 
     /// Returns whether the client declared a capability.

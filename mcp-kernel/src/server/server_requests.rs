@@ -86,7 +86,7 @@ impl Connection {
             return Err(CommandError::NotInRevision { method: method.clone(), revision: agreed.revision });
         }
         let needed = needed_for(method, params, agreed.revision);
-        let client = agreed.client.read();
+        let client = agreed.read_client();
         let missing = needed.into_iter().find(|needed| !needed.is_declared(&client.capabilities));
         if let Some(missing) = missing {
             return Err(CommandError::MissingCapability(missing));

@@ -46,7 +46,7 @@ impl Connection {
     ) -> Result<Self, serde_json::Error> {
         initialize.decode::<InitializeRequestParams>()?;
         let mut connection = Self::long_lived(config);
-        let client = Arc::new(StoredHandshake::new(initialize));
+        let client = Some(Arc::new(StoredHandshake::new(initialize)));
         connection.lifecycle = Lifecycle::Negotiated(Agreed { revision: state.revision, client });
         connection.refresh(state);
         Ok(connection)
@@ -55,7 +55,7 @@ impl Connection {
     /// Returns the parameters of `initialize`, after the handshake. They never change.
     #[must_use]
     pub fn initialize_params(&self) -> Option<&RawObject> {
-        self.lifecycle.agreed()?.client.text()
+        self.lifecycle.agreed()?.client.as_ref().map(|handshake| handshake.text())
     }
 
     /// Returns the memory that the client occupies between requests: by its handshake and its subscriptions.
