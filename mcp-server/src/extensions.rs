@@ -1,7 +1,6 @@
 //! A map of values by their type.
 
 use std::any::{Any, TypeId};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 type Value = Arc<dyn Any + Send + Sync>;
@@ -13,7 +12,8 @@ type Value = Arc<dyn Any + Send + Sync>;
 pub struct Extensions {
     /// Kept inline, as most maps have one value.
     first: Option<(TypeId, Value)>,
-    others: BTreeMap<TypeId, Value>,
+    /// Empty if there is no first one.
+    others: Vec<(TypeId, Value)>,
 }
 
 impl Extensions {
@@ -33,11 +33,16 @@ impl Extensions {
         let id = TypeId::of::<T>();
         match &mut self.first {
             Some((first, there)) if *first == id => Some(std::mem::replace(there, value)),
-            Some(_) => self.others.insert(id, value),
+            Some(_) => match self.others.iter_mut().find(|(other, _)| *other == id) {
+                Some((_, there)) => Some(std::mem::replace(there, value)),
+                None => {
+                    self.others.push((id, value));
+                    None
+                }
+            },
             None => {
-                let there = self.others.remove(&id);
                 self.first = Some((id, value));
-                there
+                None
             }
         }
     }
@@ -49,7 +54,7 @@ impl Extensions {
     fn find(&self, id: TypeId) -> Option<&Value> {
         match &self.first {
             Some((first, value)) if *first == id => Some(value),
-            Some(_) | None => self.others.get(&id),
+            Some(_) | None => self.others.iter().find(|(other, _)| *other == id).map(|(_, value)| value),
         }
     }
 
@@ -69,16 +74,19 @@ impl Extensions {
     pub fn remove<T: Any + Send + Sync>(&mut self) -> Option<Arc<T>> {
         let id = TypeId::of::<T>();
         let removed = match self.first.take_if(|(first, _)| *first == id) {
-            Some((_, value)) => Some(value),
-            None => self.others.remove(&id),
+            Some(first) => {
+                self.first = self.others.pop();
+                first
+            }
+            None => self.others.swap_remove(self.others.iter().position(|(other, _)| *other == id)?),
         };
-        removed?.downcast().ok()
+        removed.1.downcast().ok()
     }
 
     /// Returns whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.first.is_none() && self.others.is_empty()
+        self.first.is_none()
     }
 }
 

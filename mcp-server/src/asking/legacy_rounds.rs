@@ -23,12 +23,13 @@ pub(crate) async fn run(ctx: RequestContext, first: InputRequiredResult) -> Resu
             Err(error) => return failed(&ctx, error),
         };
         let next_round = ctx.next_round(responses, input_required.request_state.take());
-        let served = match ctx.server().endpoint().serve(next_round.clone()) {
+        #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "nothing else changes it"))]
+        let mut served = match ctx.server().endpoint().serve(next_round.clone()) {
             Dispatched::Ready(outcome) => outcome,
             Dispatched::Pending(later) => later.await,
         };
         #[cfg(feature = "mrtr")]
-        let served = crate::asking::rounds::reject_mixed_styles(&next_round, served);
+        crate::asking::rounds::reject_mixed_styles(&next_round, &mut served);
         match served {
             Ok(Response::InputRequired(next)) => input_required = *next,
             done => return done,

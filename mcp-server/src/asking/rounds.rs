@@ -96,15 +96,11 @@ fn no_randomness() -> AskError {
 
 /// Refuses input requests that a handler returns after it has used `elicit`, `sample`, `list_roots` or `once`: their
 /// responses and results would be lost in the next round.
-pub(crate) fn reject_mixed_styles(
-    ctx: &RequestContext,
-    outcome: Result<Response, ErrorObject>,
-) -> Result<Response, ErrorObject> {
+pub(crate) fn reject_mixed_styles(ctx: &RequestContext, outcome: &mut Result<Response, ErrorObject>) {
     if matches!(outcome, Ok(Response::InputRequired(_))) && ctx.round().is_open() {
         tracing::error!(target: "mcp", "a handler returned input requests after it had used `elicit`, `sample`, `list_roots` or `once`: use one style only");
-        return Err(ErrorObject::internal_error("the server cannot request input"));
+        *outcome = Err(ErrorObject::internal_error("the server cannot request input"));
     }
-    outcome
 }
 
 /// Records that a handler awaited a request to a legacy client, or a step; neither has to be stored.

@@ -44,6 +44,7 @@ pub struct Registry {
     /// By tool, for tools that have any.
     pub(crate) header_params: BTreeMap<String, Arc<[HeaderParam]>>,
     pub(crate) methods: BTreeMap<Method, crate::handlers::extension_method::ExtensionMethod>,
+    /// By tool, for tools that have any.
     #[cfg(feature = "validate")]
     pub(crate) validators: BTreeMap<String, Arc<crate::handlers::validate::Validators>>,
     /// The first error of what was added, until the registry becomes part of another one.
@@ -75,7 +76,9 @@ impl Registry {
             self.header_params.insert(name.clone(), params.into());
         }
         #[cfg(feature = "validate")]
-        self.validators.insert(name, Arc::new(validators));
+        if let Some(validators) = validators {
+            self.validators.insert(name, Arc::new(validators));
+        }
         Ok(())
     }
 

@@ -30,7 +30,12 @@ impl Future for CatchPanic {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(handler) = &mut self.0 else { return Poll::Pending };
-        catch_unwind(AssertUnwindSafe(|| Pin::new(handler).poll(cx))).unwrap_or_else(|_| Poll::Ready(Err(panicked())))
+        let mut polled = Poll::Pending;
+        // Not returned from the closure, as results are large.
+        match catch_unwind(AssertUnwindSafe(|| polled = Pin::new(handler).poll(cx))) {
+            Ok(()) => polled,
+            Err(_) => Poll::Ready(Err(panicked())),
+        }
     }
 }
 

@@ -33,10 +33,13 @@ impl Connection {
         span: &Span,
         ctx: &RequestContext,
         responder: Responder,
-        served: Result<Response, ErrorObject>,
+        #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "nothing else changes it"))] mut served: Result<
+            Response,
+            ErrorObject,
+        >,
     ) {
         #[cfg(feature = "mrtr")]
-        let served = crate::asking::rounds::reject_mixed_styles(ctx, served);
+        crate::asking::rounds::reject_mixed_styles(ctx, &mut served);
         match served {
             // A legacy client gets requests, and the handler runs again with its responses.
             Ok(Response::InputRequired(input)) if ctx.era() == Era::Legacy => {
@@ -60,8 +63,11 @@ impl Connection {
         response::send(&mut state.kernel, responder, outcome);
         // With layers, listen streams open here.
         state.note_listener(Some(key), || ctx.share_extensions());
+        let has_events = state.kernel.has_event();
         drop(state);
-        self.handle_events(None);
+        if has_events {
+            self.handle_events(None);
+        }
     }
 
     /// Handles the events of the kernel. `fed` is the key and the extensions of what was fed just now; returns whether it was
@@ -219,10 +225,10 @@ impl Connection {
 
     /// Calls the handlers of queued requests, but not while too much is queued to be sent.
     pub(super) fn start_queued(&mut self, cx: &mut Context<'_>) {
-        while self.wants_input()
-            && let Some(queued) = self.queued.pop()
-        {
-            self.start(queued, cx);
+        while !self.queued.is_empty() && self.wants_input() {
+            if let Some(queued) = self.queued.pop() {
+                self.start(queued, cx);
+            }
         }
     }
 

@@ -152,6 +152,7 @@ impl Connection {
         Self::new(server, Kernel::legacy_request(Arc::clone(server.config()), revision)).with_choice()
     }
 
+    #[inline(always)]
     fn new(server: &Server, kernel: Kernel) -> Self {
         Self {
             server: server.clone(),
@@ -219,9 +220,13 @@ impl Connection {
         // Responses may have made room for requests that waited.
         self.start_queued(cx);
         self.send_server_requests(now);
-        // Handlers may have caused events, too, which must not wait for the next message of the client.
-        self.input(|_| ());
-        let state = self.shared.lock();
+        let mut state = self.shared.lock();
+        if state.kernel.has_event() {
+            drop(state);
+            // Handlers may have caused events, too, which must not wait for the next message of the client.
+            self.handle_events(None);
+            state = self.shared.lock();
+        }
         if state.kernel.has_transmit() || state.kernel.is_closed() { Poll::Ready(()) } else { Poll::Pending }
     }
 

@@ -6,15 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::extensions::Extensions;
 
 /// Values that last as long as the connection, by their type: see [`ConnectionHandle::scratch`](crate::ConnectionHandle::scratch).
+// Allocated for the first value, as most connections have none.
 #[derive(Default)]
-pub struct Scratch(Mutex<Extensions>);
+pub struct Scratch(Mutex<Option<Box<Extensions>>>);
 
 impl Scratch {
     /// Returns the value of a type.
     // S1.15
     #[must_use]
     pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.lock().share()
+        self.lock().as_ref()?.share()
     }
 
     /// Returns the value of a type, and creates it if there is none.
@@ -26,6 +27,7 @@ impl Scratch {
         // without the lock as well.
         let made = Arc::new(make());
         let mut values = self.lock();
+        let values = values.get_or_insert_default();
         values.share().unwrap_or_else(|| {
             values.insert_shared(Arc::clone(&made));
             Arc::clone(&made)
@@ -35,12 +37,12 @@ impl Scratch {
     /// Stores a value, and replaces one of the same type.
     pub fn insert<T: Any + Send + Sync>(&self, value: T) {
         let value = Arc::new(value);
-        let old = self.lock().insert_shared(value);
+        let old = self.lock().get_or_insert_default().insert_shared(value);
         // Dropped without the lock, as it runs code of the application.
         drop(old);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Extensions> {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Extensions>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
     server_request_count: AtomicU64,
-    token: OnceLock<String>,
+    token: OnceLock<Box<str>>,
     /// The session id of the transport. It is formatted on request, as few handlers need it.
     pub(crate) session_id: OnceLock<Arc<dyn std::fmt::Display + Send + Sync>>,
     /// Tasks that wait for the end of the handshake.
@@ -114,6 +114,8 @@ impl State {
 }
 
 impl Shared {
+    // Inlined with the constructors of the kernel, so that the state is not copied from one to the other.
+    #[inline(always)]
     pub(crate) fn new(kernel: Kernel) -> Self {
         let scratch = (!kernel.is_for_one_request()).then(Scratch::default);
         Self {
@@ -144,7 +146,7 @@ impl Shared {
     pub(crate) fn token(&self) -> &str {
         static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
         static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
-        self.token.get_or_init(|| format!("{:016x}-{:x}", *PROCESS, CONNECTIONS.fetch_add(1, Ordering::Relaxed)))
+        self.token.get_or_init(|| format!("{:016x}-{:x}", *PROCESS, CONNECTIONS.fetch_add(1, Ordering::Relaxed)).into())
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {

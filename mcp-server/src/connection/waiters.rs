@@ -5,9 +5,9 @@ use std::future::poll_fn;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-/// The wakers of tasks that wait.
+/// The wakers of tasks that wait; absent until one does.
 #[derive(Default)]
-pub(crate) struct Waiters(Mutex<Wakers>);
+pub(crate) struct Waiters(Mutex<Option<Box<Wakers>>>);
 
 #[derive(Default)]
 struct Wakers {
@@ -33,11 +33,11 @@ impl Waiters {
 
     /// Wakes all tasks, after a change.
     pub(crate) fn wake_all(&self) {
-        let waiting = std::mem::take(&mut self.lock().waiting);
-        waiting.into_values().for_each(Waker::wake);
+        let waiting = self.lock().as_mut().map(|wakers| std::mem::take(&mut wakers.waiting));
+        waiting.into_iter().flat_map(BTreeMap::into_values).for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Wakers> {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Wakers>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -54,11 +54,12 @@ impl Waiter<'_> {
         // Cloned without the lock, and the one that it replaces is dropped without it.
         let waker = waker.clone();
         let mut wakers = self.waiters.lock();
+        let Wakers { last_number, waiting } = &mut **wakers.get_or_insert_default();
         let number = *self.number.get_or_insert_with(|| {
-            wakers.last_number += 1;
-            wakers.last_number
+            *last_number += 1;
+            *last_number
         });
-        let replaced = wakers.waiting.insert(number, waker);
+        let replaced = waiting.insert(number, waker);
         drop(wakers);
         drop(replaced);
     }
@@ -67,7 +68,7 @@ impl Waiter<'_> {
 impl Drop for Waiter<'_> {
     fn drop(&mut self) {
         // The waker is dropped without the lock.
-        let waker = self.number.and_then(|number| self.waiters.lock().waiting.remove(&number));
+        let waker = self.number.and_then(|number| self.waiters.lock().as_mut()?.waiting.remove(&number));
         drop(waker);
     }
 }

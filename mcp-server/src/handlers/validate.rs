@@ -44,7 +44,9 @@ struct CompiledSchema {
 impl Validators {
     /// Compiles the schemas of a raw tool. Typed arguments need validation only for constraints that deserialising does not
     /// check, and typed results need none.
-    pub(crate) fn of(tool: &Tool) -> Result<Self, String> {
+    ///
+    /// Returns `None` if there is nothing to validate.
+    pub(crate) fn of(tool: &Tool) -> Result<Option<Self>, String> {
         let schema = &tool.definition.input_schema;
         let input = match tool.argument_checks {
             ArgumentChecks::ByType => None,
@@ -55,7 +57,8 @@ impl Validators {
             ArgumentChecks::BySchema => Some(compile("input", schema)?),
         };
         let output = tool.definition.output_schema.as_ref().filter(|_| tool.checks_output);
-        Ok(Self { input, output: output.map(|schema| compile("output", schema)).transpose()? })
+        let output = output.map(|schema| compile("output", schema)).transpose()?;
+        Ok((input.is_some() || output.is_some()).then_some(Self { input, output }))
     }
 
     /// Returns why arguments are not valid.
@@ -81,21 +84,23 @@ impl Validators {
             Err(error) => Some(error.to_string()),
         }
     }
-}
 
-/// Validates the result of a tool call, and replaces an invalid one by an error.
-pub(crate) fn checked(validators: Option<Arc<Validators>>, call: ResponseFuture) -> ResponseFuture {
-    let Some(validators) = validators.filter(|validators| validators.output.is_some()) else { return call };
-    Box::pin(async move {
-        let outcome = call.await;
-        if let Ok(Response::ToolCall(result)) = &outcome
-            && let Some(fault) = validators.check_result(result)
-        {
-            tracing::error!(target: "mcp", fault, "a tool broke its output schema");
-            return Err(ErrorObject::internal_error("the result of the tool does not fit its output schema"));
+    /// Validates the result of a tool call, and replaces an invalid one by an error.
+    pub(crate) fn check_result_of(self: Arc<Self>, call: ResponseFuture) -> ResponseFuture {
+        if self.output.is_none() {
+            return call;
         }
-        outcome
-    })
+        Box::pin(async move {
+            let outcome = call.await;
+            if let Ok(Response::ToolCall(result)) = &outcome
+                && let Some(fault) = self.check_result(result)
+            {
+                tracing::error!(target: "mcp", fault, "a tool broke its output schema");
+                return Err(ErrorObject::internal_error("the result of the tool does not fit its output schema"));
+            }
+            outcome
+        })
+    }
 }
 
 /// Compiles a schema. References must be local: nothing is ever fetched.
@@ -144,7 +149,7 @@ mod tests {
 
     fn validators(input: Value) -> Result<Validators, String> {
         let schema = RawObject::new(&input).unwrap();
-        Validators::of(&raw_tool("a", schema, async |_, _| "done"))
+        Validators::of(&raw_tool("a", schema, async |_, _| "done")).map(Option::unwrap)
     }
 
     /// Examples and the like are data, whatever their members are called, and a schema may name itself by its address.
@@ -218,7 +223,7 @@ mod tests {
         let output = RawObject::new(&json!({ "type": "object", "required": ["sum"] })).unwrap();
         let input = RawObject::new(&json!({ "type": "object" })).unwrap();
         let tool = raw_tool("a", input, async |_, _| "done").output_schema(output);
-        let validators = Validators::of(&tool).unwrap();
+        let validators = Validators::of(&tool).unwrap().unwrap();
         let result = |value: Value| CallToolResult::structured(&value).unwrap();
         assert_eq!(validators.check_result(&result(json!({ "sum": 1 }))), None);
         assert!(validators.check_result(&result(json!({}))).is_some());

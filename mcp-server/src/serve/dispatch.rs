@@ -67,9 +67,8 @@ pub(crate) fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, Erro
 /// Calls a tool. Only the name is read here; the arguments go to the tool as they are.
 fn call_tool(registry: &Registry, ctx: RequestContext) -> Result<Dispatched, ErrorObject> {
     let params = ctx.params();
-    let invalid = |why: &dyn std::fmt::Display| ErrorObject::invalid_params(format!("`name`: {why}"));
     let name = params.get("name").ok_or_else(|| ErrorObject::invalid_params("missing field `name`"))?;
-    let name: Cow<'_, str> = serde_json::from_str::<Text<'_>>(name.get()).map_err(|fault| invalid(&fault))?.0;
+    let name = decode_text(name.get()).map_err(|fault| ErrorObject::invalid_params(format!("`name`: {fault}")))?;
     // TL-15
     let unknown = || ErrorObject::invalid_params(format!("Unknown tool: {name}"));
     let tool = registry.tools.find(&name, &ctx).ok_or_else(unknown)?;
@@ -85,20 +84,22 @@ fn call_tool(registry: &Registry, ctx: RequestContext) -> Result<Dispatched, Err
     }
     let errors = ctx.server().settings().argument_errors;
     #[cfg(feature = "validate")]
-    if let Some(fault) = registry.validators.get(&*name).and_then(|validators| validators.check_arguments(arguments)) {
-        return Ok(Dispatched::Ready(errors.respond(fault)));
+    if let Some(validators) = registry.validators.get(&*name).cloned() {
+        return Ok(match validators.check_arguments(arguments) {
+            Some(fault) => Dispatched::Ready(errors.respond(fault)),
+            None => Dispatched::Pending(validators.check_result_of((tool.handler)(ctx, errors))),
+        });
     }
-    #[cfg(feature = "validate")]
-    let validators = registry.validators.get(&*name).cloned();
-    let call = (tool.handler)(ctx, errors);
-    #[cfg(feature = "validate")]
-    let call = crate::handlers::validate::checked(validators, call);
-    Ok(Dispatched::Pending(call))
+    Ok(Dispatched::Pending((tool.handler)(ctx, errors)))
 }
 
-/// A string, borrowed where it has no escapes.
-#[derive(serde::Deserialize)]
-struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+/// Decodes a string. Most have no escapes, and are not copied.
+fn decode_text(raw: &str) -> Result<Cow<'_, str>, serde_json::Error> {
+    match raw.strip_prefix('"').and_then(|text| text.strip_suffix('"')).filter(|text| !text.contains('\\')) {
+        Some(plain) => Ok(Cow::Borrowed(plain)),
+        None => serde_json::from_str(raw).map(Cow::Owned),
+    }
+}
 
 fn list_tools(registry: &Registry, ctx: &RequestContext, params: &PayloadBuf) -> Result<Response, ErrorObject> {
     let list = &registry.tools;

@@ -51,7 +51,8 @@ impl Outcome {
 #[derive(Default)]
 pub(crate) struct EndSignal {
     outcome: OnceLock<Outcome>,
-    waiting: Mutex<Waiting>,
+    /// Absent as long as nothing waits, as for most requests.
+    waiting: Mutex<Option<Box<Waiting>>>,
 }
 
 #[derive(Default)]
@@ -71,7 +72,8 @@ impl EndSignal {
             return;
         }
         // Taken, as both run code of the application, which must not happen with the lock.
-        let Waiting { wakers, callbacks } = std::mem::take(&mut *self.lock());
+        let Some(waiting) = self.lock().take() else { return };
+        let Waiting { wakers, callbacks } = *waiting;
         wakers.into_iter().for_each(Waker::wake);
         for callback in callbacks {
             call(callback, outcome);
@@ -83,7 +85,7 @@ impl EndSignal {
         let mut waiting = self.lock();
         match self.outcome() {
             // Callbacks are taken after the outcome was set, so this one cannot be missed.
-            None => waiting.callbacks.push(callback),
+            None => waiting.get_or_insert_default().callbacks.push(callback),
             Some(outcome) => {
                 drop(waiting);
                 call(callback, outcome);
@@ -99,15 +101,16 @@ impl EndSignal {
         // Cloned without the lock, and dropped without it if it is there already.
         let waker = cx.waker().clone();
         let mut waiting = self.lock();
-        if !waiting.wakers.iter().any(|other| other.will_wake(&waker)) {
-            waiting.wakers.push(waker);
+        let wakers = &mut waiting.get_or_insert_default().wakers;
+        if !wakers.iter().any(|other| other.will_wake(&waker)) {
+            wakers.push(waker);
         }
         drop(waiting);
         // It may have been set before the waker was registered.
         if self.outcome().is_some() { Poll::Ready(()) } else { Poll::Pending }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Option<Box<Waiting>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
