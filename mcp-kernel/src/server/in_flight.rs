@@ -45,8 +45,8 @@ impl Responder {
 
 /// The requests in flight.
 ///
-/// They are few, and their keys grow, so that a list in the order of the keys is sufficient. Most requests are answered
-/// in the order of their arrival, so both ends of the list are fast.
+/// They are few, and their keys grow, so that a list in the order of the keys is sufficient. Most requests finish in
+/// the order of their arrival, so both ends of the list are fast.
 #[derive(Default)]
 pub(crate) struct InFlight {
     open: VecDeque<(RequestKey, Entry)>,
