@@ -4,7 +4,7 @@
 //!            start
 //!              |
 //!          in flight ---- progress: restarts the idle timeout
-//!              |     \--- request of the peer: stops the idle timeout until it is answered
+//!              |     \--- request of the peer: stops the idle timeout until it has a response
 //!     ________/|\________________
 //!    |      |      |      |      |
 //!  result error cancel timeout disconnect      exactly one of them
@@ -69,7 +69,7 @@ pub(crate) struct OpenCall {
 struct PeerRequests {
     /// How many are in flight.
     open: usize,
-    /// When the latest of them was answered.
+    /// When the latest of them was closed.
     closed_at: Option<Time>,
 }
 
@@ -151,7 +151,7 @@ impl Calls {
         Some(call)
     }
 
-    /// Returns the calls that a message which is too long to be read may answer.
+    /// Returns the calls that a message which is too long to be read may be the response to.
     pub(crate) fn of_oversized(
         &mut self,
         summary: &EnvelopeSummary,
@@ -195,7 +195,7 @@ impl Calls {
         }
     }
 
-    /// Counts a request of the peer as answered or cancelled, and restarts the idle timeouts that it stopped.
+    /// Counts a request of the peer as responded to or cancelled, and restarts the idle timeouts that it stopped.
     pub(crate) fn close_peer_request(&mut self, now: Time, stream: Option<CallId>, deadlines: &mut Deadlines) {
         let Some(pending) = self.peer_requests_of(stream) else { return };
         *pending = PeerRequests { open: pending.open.saturating_sub(1), closed_at: Some(now) };

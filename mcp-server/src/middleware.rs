@@ -32,6 +32,12 @@
 //! When a request is cancelled, its middleware is dropped at its current `await`, like the handler. Use
 //! [`RequestContext::on_end`] for code that has to run at the end of each request.
 //!
+//! The future of [`Next::run`] may be spawned as a task, for example to complete what a handler began. It is then no longer
+//! dropped with its request, but runs to its end: if the client has cancelled the request, or the middleware has responded
+//! without it, its result and the messages that it sends are discarded, [`RequestContext::cancelled`] tells it that the
+//! request has ended, and server-to-client requests fail. As long as the middleware awaits it, nothing else is different: the
+//! middleware also sees [`Response::InputRequired`].
+//!
 //! Middleware can send requests to the client, as handlers do. The keys are shared with the handler, and with a modern client
 //! middleware runs again from its beginning, too.
 //!

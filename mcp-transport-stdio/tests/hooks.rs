@@ -133,6 +133,81 @@ async fn gw_5_clients_of_a_shared_pipe_are_decided_about_one_by_one() {
     client.finish().await;
 }
 
+/// A server whose decision takes until the gate is open, and notes when it is dropped.
+fn undecided(notes: &Notes, gate: &Gate) -> Server {
+    let (notes, gate) = (notes.clone(), gate.clone());
+    Server::builder("first", "1.0")
+        .tool(tool("name", async |_, _: NoArguments| "first"))
+        .on_initialize(move |handshake: Handshake| {
+            let (dropped, gate) = (notes.on_drop("dropped"), gate.clone());
+            async move {
+                let _dropped = dropped;
+                gate.wait().await;
+                Ok(handshake.server().clone())
+            }
+        })
+        .build()
+        .expect("a server")
+}
+
+/// A client that leaves while the application decides about it is noticed, whatever it sent before: the decision is dropped
+/// after the time that handlers have, too.
+// covers: GW-5
+#[tokio::test(start_paused = true)]
+async fn gw_5_a_client_leaves_before_the_decision() {
+    let long = format!("{}\n", call(3)).repeat(1000);
+    for rest in ["", "{\"jsonrpc\"", long.as_str()] {
+        let notes = Notes::default();
+        let options = ServeOptions::default().drain_timeout(Duration::from_secs(3)).line_limit(100_000);
+        let mut client = Client::connect(&undecided(&notes, &Gate::default()), options);
+        client.send(&[initialize(1, "2025-11-25", json!({}))]).await;
+        client.writer.write_all(rest.as_bytes()).await.expect("it reads");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(notes.take(), [""; 0], "it waits for as long as the client does");
+        let start = tokio::time::Instant::now();
+        client.finish().await;
+        assert_eq!((notes.take(), start.elapsed().as_secs()), (vec!["dropped".to_owned()], 3));
+    }
+}
+
+/// What was piped into a server is responded to, although its input has ended before the decision.
+// covers: GW-5
+#[tokio::test(start_paused = true)]
+async fn gw_5_piped_messages_wait_for_the_decision() {
+    let (notes, gate) = (Notes::default(), Gate::default());
+    let mut client = Client::connect(&undecided(&notes, &gate), ServeOptions::default());
+    client.send(&[initialize(1, "2025-11-25", json!({})), initialized(), call(2), call(3)]).await;
+    client.writer.shutdown().await.expect("it is open");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    gate.open();
+    assert_eq!(client.recv().await["result"]["serverInfo"]["name"], "first");
+    assert_eq!(tool_text(&client.recv().await), "first");
+    assert_eq!(tool_text(&client.recv().await), "first");
+    client.finish().await;
+}
+
+/// A server that is stopped after that does not wait any longer.
+// covers: GW-5
+#[tokio::test(start_paused = true)]
+async fn gw_5_a_stop_drops_the_decision() {
+    let (notes, (ours, theirs)) = (Notes::default(), duplex(1024));
+    let server = undecided(&notes, &Gate::default());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let served = tokio::spawn(async move {
+        let (reader, writer) = split(theirs);
+        let stopped = async { drop(stopped.await) };
+        serve_io(&server, reader, writer, &ServeOptions::default(), stopped).await
+    });
+    let (_reader, mut writer) = split(ours);
+    writer.write_all(format!("{}\n", initialize(1, "2025-11-25", json!({}))).as_bytes()).await.expect("it reads");
+    writer.shutdown().await.expect("it is open");
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let start = tokio::time::Instant::now();
+    stop.send(()).expect("it runs");
+    assert_eq!(served.await.expect("no panic").expect("it ends well"), StopReason::InputClosed);
+    assert_eq!((notes.take(), start.elapsed()), (vec!["dropped".to_owned()], Duration::ZERO));
+}
+
 fn living(notes: &Notes) -> Server {
     let notes = notes.clone();
     Server::builder("test", "1.0")

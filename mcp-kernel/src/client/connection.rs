@@ -49,12 +49,12 @@ pub struct Connection {
     pub(super) deadlines: Deadlines,
     /// Whether no response has confirmed the revision that [`start`](Self::start) was given or that silence suggested.
     pub(super) is_unconfirmed: bool,
-    /// The probe that was not answered in time, with its revision. A modern server that starts slowly answers it before
+    /// The probe that had no response in time, with its revision. A modern server that starts slowly responds to it before
     /// `initialize`.
     pub(super) late_probe: Option<(CallId, Revision)>,
-    /// Whether a probe was not answered in time.
+    /// Whether a probe had no response in time.
     pub(super) was_silent: bool,
-    /// Whether the session replaced a lost one, and nothing was answered in it yet.
+    /// Whether the session replaced a lost one, and has had no response yet.
     pub(super) is_renewed: bool,
     /// The minimum level of log messages of modern requests.
     pub(super) log_level: Option<LoggingLevel>,

@@ -111,9 +111,9 @@ impl Connection {
         self.stage = Stage::Probing { call, probed: revision, is_second };
     }
 
-    /// Sends `initialize` before the probe is answered, if silence can mean that the server is legacy.
+    /// Sends `initialize` before the probe has a response, if silence can mean that the server is legacy.
     ///
-    /// Servers answer in order, so that a modern one which starts slowly answers the probe first. Returns whether there
+    /// Servers respond in order, so that a modern one which starts slowly responds to the probe first. Returns whether there
     /// is a legacy revision to try.
     pub(super) fn handshake_before_probe(&mut self, now: Time) -> bool {
         let Stage::Probing { call, probed, .. } = self.stage else { return false };

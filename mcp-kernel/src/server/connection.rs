@@ -198,6 +198,14 @@ impl Connection {
         !self.closed && self.handshake.is_none() && !self.outbox.is_saturated(&self.config.limits)
     }
 
+    /// Returns whether the application has yet to decide about the handshake
+    /// ([`ServerConfig::intercept_initialize`]). The driver passes in nothing meanwhile, but still has to notice that the
+    /// client disconnects.
+    #[must_use]
+    pub fn has_pending_handshake(&self) -> bool {
+        self.handshake.is_some()
+    }
+
     /// Returns the revision of the handshake, if there was one.
     #[must_use]
     pub fn negotiated(&self) -> Option<Revision> {

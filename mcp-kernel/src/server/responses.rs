@@ -218,7 +218,7 @@ fn undeclared(result: &impl ResultBody, entry: &Entry) -> Option<ErrorObject> {
         return None;
     }
     let requests = result.as_input_required()?.input_requests.as_ref()?;
-    let needed = requests.iter().flat_map(|(_, question)| ClientCapability::required_by(question));
+    let needed = requests.iter().flat_map(|(_, request)| ClientCapability::required_by(request));
     let mut required = None;
     for missing in needed.filter(|needed| !needed.is_declared(&entry.scope.client.capabilities)) {
         missing.declare(required.get_or_insert_default());

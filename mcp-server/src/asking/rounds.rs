@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::asking::error::AskError;
+use crate::asking::round_slot::RoundWaiter;
 use crate::serve::context::RequestContext;
 use crate::serve::response::Response;
 
@@ -134,9 +135,9 @@ pub(crate) fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) ->
 /// [`finish`] takes its place.
 ///
 /// The future that polls it is woken if one of its tasks requests input later.
-pub(crate) fn poll_ending(ctx: &RequestContext, cx: &Context<'_>) -> Poll<()> {
+pub(crate) fn poll_ending(ctx: &RequestContext, waiter: &mut RoundWaiter, cx: &Context<'_>) -> Poll<()> {
     match ctx.era() {
-        Era::Modern => ctx.round().poll_ending(cx),
+        Era::Modern => ctx.round().poll_ending(waiter, cx),
         Era::Legacy => Poll::Pending,
     }
 }
@@ -222,7 +223,7 @@ impl RequestContext {
     ///
     /// # Errors
     ///
-    /// Returns an error if the state cannot be serialised, or is too large.
+    /// Returns an error if the state cannot be serialized, or is too large.
     //
     pub fn seal_state(&self, state: &(impl Serialize + ?Sized)) -> Result<String, AskError> {
         let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))?;

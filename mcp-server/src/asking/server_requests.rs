@@ -253,10 +253,15 @@ impl RequestContext {
             };
             return response.decode().map_err(invalid);
         }
+        if self.is_cancelled() {
+            // The handler runs in a task of its own, so that it was not dropped.
+            return Err(AskError::NoBackChannel("the request has ended".into()));
+        }
         let round = self.round();
         round.end_with_poll();
         // The handler is dropped here. Tasks that it spawned get an error once the round has ended.
-        poll_fn(|cx| if round.poll_ended(cx).is_ready() { Poll::Ready(()) } else { self.poll_end(cx) }).await;
+        let mut end = round.end();
+        poll_fn(|cx| if end.poll(cx).is_ready() { Poll::Ready(()) } else { self.poll_end(cx) }).await;
         Err(AskError::NoBackChannel("the round ended with this request".into()))
     }
 }

@@ -115,7 +115,8 @@ impl Server {
     /// Lets [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) choose the server for a session that
     /// another process began with these `initialize` parameters. Returns `None` if no function is set.
     ///
-    /// For transports, before [`Connection::resume`].
+    /// For transports, before [`Connection::resume`]. The future returns an error if the function refuses the session, or
+    /// returns a server that does not support the revision of the session, which cannot be negotiated again.
     #[must_use]
     pub fn choose_for_resume(
         &self,
@@ -132,7 +133,16 @@ impl Server {
             }
         };
         let handshake = Handshake { server: self.clone(), params, revision, caller, is_resumed: true };
-        Some(call(decide, handshake).unwrap_or_else(|error| Box::pin(std::future::ready(Err(error)))))
+        let decision = call(decide, handshake);
+        Some(Box::pin(async move {
+            let server = decision?.await?;
+            let revisions = &server.config().revisions;
+            if revisions.contains(&revision) {
+                return Ok(server);
+            }
+            let supported = revisions.iter().copied().map(ProtocolVersion::from).collect();
+            Err(ErrorObject::unsupported_protocol_version(revision.into(), supported))
+        }))
     }
 }
 

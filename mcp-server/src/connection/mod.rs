@@ -46,7 +46,8 @@ use crate::server::Server;
 /// ([`poll`](Self::poll)), which runs the handlers, and sends the outgoing messages
 /// ([`poll_transmit`](Self::poll_transmit)):
 ///
-/// 1. while [`wants_input`](Self::wants_input), feed what was read;
+/// 1. while [`wants_input`](Self::wants_input), feed what was read; while [`has_pending_handshake`](Self::has_pending_handshake),
+///    feed nothing, but notice the end of the input;
 /// 2. poll, whenever something was fed or the task was woken;
 /// 3. send all transmits;
 /// 4. call [`handle_timeout`](Self::handle_timeout) at [`poll_timeout`](Self::poll_timeout).
@@ -108,6 +109,9 @@ impl Connection {
     }
 
     /// Creates a connection that resumes a session that another process started with these `initialize` parameters.
+    ///
+    /// The application is notified of the subscriptions in `state`. A transport whose application may still refuse the
+    /// session passes a state without subscriptions, and [replaces](Self::refresh) it after the decision.
     ///
     /// # Errors
     ///
@@ -250,10 +254,19 @@ impl Connection {
         self.wake_for_queued();
     }
 
-    /// Returns whether more messages may be fed: not while too much is queued to be sent.
+    /// Returns whether more messages may be fed: not while too much is queued to be sent, nor while a
+    /// [handshake is pending](Self::has_pending_handshake).
     #[must_use]
     pub fn wants_input(&self) -> bool {
         self.shared.lock().kernel.wants_input()
+    }
+
+    /// Returns whether [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) has yet to decide about the
+    /// handshake. No message is wanted meanwhile, but the transport still has to notice that the client disconnects, and to
+    /// report it with [`handle_disconnect`](Self::handle_disconnect), which drops the decision.
+    #[must_use]
+    pub fn has_pending_handshake(&self) -> bool {
+        self.shared.lock().kernel.has_pending_handshake()
     }
 
     /// Returns when to call [`handle_timeout`](Self::handle_timeout).

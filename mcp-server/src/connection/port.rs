@@ -84,10 +84,18 @@ impl ConnectionPort {
         self.shared.lock().kernel.poll_transmit()
     }
 
-    /// Returns whether more messages may be fed: not while too much is queued to be sent.
+    /// Returns whether more messages may be fed: not while too much is queued to be sent, nor while a
+    /// [handshake is pending](Self::has_pending_handshake).
     #[must_use]
     pub fn wants_input(&self) -> bool {
         self.shared.lock().kernel.wants_input()
+    }
+
+    /// Returns whether [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) has yet to decide about the
+    /// handshake. No message is wanted meanwhile.
+    #[must_use]
+    pub fn has_pending_handshake(&self) -> bool {
+        self.shared.lock().kernel.has_pending_handshake()
     }
 
     /// Holds back messages of a route, because its stream is not read.

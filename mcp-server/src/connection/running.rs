@@ -11,6 +11,8 @@ use mcp_kernel::server::{Responder, Route};
 use mcp_types::ErrorObject;
 
 #[cfg(feature = "mrtr")]
+use crate::asking::round_slot::{PollScope, RoundWaiter};
+#[cfg(feature = "mrtr")]
 use crate::asking::rounds;
 use crate::connection::catch_panic::CatchPanic;
 use crate::connection::shared::RouteWaker;
@@ -37,9 +39,11 @@ pub(crate) struct RunningHandler {
 impl RunningHandler {
     /// Polls the handler. One that has requested input is ready with its input requests, and must not be polled again.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response, ErrorObject>> {
+        #[cfg(feature = "mrtr")]
+        let _scope = PollScope::enter(self.ctx.round());
         let served = Pin::new(&mut self.handler).poll(cx);
         #[cfg(feature = "mrtr")]
-        if served.is_pending() && rounds::poll_ending(&self.ctx, cx).is_ready() {
+        if served.is_pending() && rounds::poll_ending(&self.ctx, &mut RoundWaiter::outermost(), cx).is_ready() {
             return Poll::Ready(rounds::finish(&self.ctx));
         }
         served

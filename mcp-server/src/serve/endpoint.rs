@@ -8,6 +8,8 @@ use mcp_types::ErrorObject;
 use mcp_types::jsonrpc::PayloadBuf;
 
 #[cfg(feature = "mrtr")]
+use crate::asking::round_slot::{PollScope, RoundWaiter};
+#[cfg(feature = "mrtr")]
 use crate::asking::rounds;
 use crate::serve::context::RequestContext;
 use crate::serve::dispatch::dispatch;
@@ -86,6 +88,8 @@ impl std::fmt::Debug for Endpoint {
 pub struct EndpointFuture {
     ctx: RequestContext,
     stage: Stage,
+    #[cfg(feature = "mrtr")]
+    waiter: RoundWaiter,
 }
 
 enum Stage {
@@ -96,16 +100,24 @@ enum Stage {
 
 impl EndpointFuture {
     pub(crate) fn new(endpoint: Endpoint, ctx: RequestContext) -> Self {
-        Self { ctx, stage: Stage::NotStarted(endpoint) }
+        Self {
+            ctx,
+            stage: Stage::NotStarted(endpoint),
+            #[cfg(feature = "mrtr")]
+            waiter: RoundWaiter::default(),
+        }
     }
 }
 
 impl Future for EndpointFuture {
     type Output = Result<Response, ErrorObject>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut running = match std::mem::replace(&mut self.stage, Stage::Ended) {
-            Stage::NotStarted(endpoint) => match endpoint.serve(self.ctx.clone()) {
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        #[cfg(feature = "mrtr")]
+        let _scope = PollScope::enter(this.ctx.round());
+        let mut running = match std::mem::replace(&mut this.stage, Stage::Ended) {
+            Stage::NotStarted(endpoint) => match endpoint.serve(this.ctx.clone()) {
                 Dispatched::Ready(served) => return Poll::Ready(served),
                 Dispatched::Pending(later) => later,
             },
@@ -117,13 +129,20 @@ impl Future for EndpointFuture {
             return served;
         }
         #[cfg(feature = "mrtr")]
-        if rounds::poll_ending(&self.ctx, cx).is_ready() {
+        if rounds::poll_ending(&this.ctx, &mut this.waiter, cx).is_ready() {
             // Dropped first, so that nothing of the handler runs after its end.
             drop(running);
-            return Poll::Ready(rounds::finish(&self.ctx));
+            return Poll::Ready(rounds::finish(&this.ctx));
         }
-        self.stage = Stage::Running(running);
+        this.stage = Stage::Running(running);
         Poll::Pending
+    }
+}
+
+#[cfg(feature = "mrtr")]
+impl Drop for EndpointFuture {
+    fn drop(&mut self) {
+        self.ctx.round().leave(&mut self.waiter);
     }
 }
 

@@ -283,6 +283,16 @@ fn gw_5_a_resumed_session_chooses_again() {
     };
     assert_eq!(choose(json!({ "roots": {} })).expect("a server").info().name, "other");
     assert!(choose(json!({})).is_err());
+    let recent = Server::builder("recent", "1.0").revisions([LEGACY[2]]).build().expect("a server");
+    let server = crate::servers::server(|server| server.on_initialize(move |_: Handshake| ready(Ok(recent.clone()))));
+    let params = mcp_testkit::envelope::initialize(1, "2025-11-25", json!({}))["params"].take();
+    let params = mcp_server::types::RawObject::new(&params).expect("an object");
+    for (revision, is_chosen) in [(LEGACY[2], true), (LEGACY[3], false)] {
+        let chosen = server.choose_for_resume(&params, revision, Caller::default()).expect("a function is set");
+        let chosen = chosen.now_or_never().expect("it is ready").map(|server| server.info().name.clone());
+        let error = ErrorObject::unsupported_protocol_version(revision.into(), vec![LEGACY[2].into()]);
+        assert_eq!(chosen, if is_chosen { Ok("recent".to_owned()) } else { Err(error) });
+    }
     let none = named("none").choose_for_resume(&mcp_server::types::RawObject::empty(), LEGACY[3], Caller::default());
     assert!(none.is_none());
 }

@@ -1,15 +1,17 @@
 //! Middleware from functions, around all requests or around one item.
 
-use std::sync::Arc;
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Barrier, Mutex};
 
 use mcp_server::middleware::{self, Middleware};
 use mcp_server::types::{CallToolResult, ErrorObject, RawObject, ResourceContents, Revision};
 use mcp_server::{
-    NoArguments, Outcome, RequestContext, Response, Target, UriVariables, prompt, raw_tool, resource, template,
-    text_resource, tool,
+    HandlerError, NoArguments, Outcome, RequestContext, Response, Target, UriVariables, prompt, raw_tool, resource,
+    template, text_resource, tool,
 };
-use mcp_testkit::{Notes, ScriptedClient};
+use mcp_testkit::{Gate, Notes, ScriptedClient};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -213,4 +215,116 @@ fn aut_5_middleware_may_try_again() {
     let server = server(|server| server.tool(flaky.layer(retry)));
     assert_eq!(ScriptedClient::new(&server, LEGACY).call_tool_text("flaky", json!({})), "done");
     assert_eq!(tries.load(Ordering::Relaxed), 3);
+}
+
+/// Middleware that runs the rest of the chain on a thread of its own, and notes its outcome.
+#[expect(clippy::disallowed_methods, reason = "a task of another thread, as a runtime has them")]
+fn spawning(notes: &Notes) -> impl Middleware + use<> {
+    let notes = notes.clone();
+    middleware::from_fn(move |ctx, next| {
+        let (notes, done, served) = (notes.clone(), Gate::default(), Arc::new(Mutex::new(None)));
+        let (open, slot) = (done.clone(), Arc::clone(&served));
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+            *slot.lock().expect("no panic") = Some(runtime.block_on(next.run(ctx)));
+            open.open();
+        });
+        async move {
+            done.wait().await;
+            let served = served.lock().expect("no panic").take().expect("a response");
+            notes.add(Outcome::of(&served).as_str());
+            served
+        }
+    })
+}
+
+/// Runs a client until it has a response.
+fn wait_for(client: &mut ScriptedClient, id: i64) -> serde_json::Value {
+    while client.unread() == 0 {
+        std::thread::yield_now();
+        client.run();
+    }
+    client.response_to(id)
+}
+
+/// Middleware that awaits its chain in another task sees its end, also if the chain requests input while the connection is
+/// polled.
+// covers: AUT-2
+#[test]
+fn aut_2_a_spawned_chain_ends_before_its_middleware() {
+    let (notes, asked, polled) = (Notes::default(), Arc::new(Barrier::new(2)), Arc::new(Barrier::new(2)));
+    let (asks, goes_on) = (Arc::clone(&asked), Arc::clone(&polled));
+    let ask = move |ctx: RequestContext, _: NoArguments| {
+        let (asks, goes_on) = (Arc::clone(&asks), Arc::clone(&goes_on));
+        async move {
+            let mut asking = pin!(ctx.elicit::<Text>("text", "Which?").into_future());
+            let mut is_first = true;
+            let response = poll_fn(|cx| {
+                let polled = asking.as_mut().poll(cx);
+                if polled.is_pending() && std::mem::take(&mut is_first) {
+                    // Within this poll, the connection is polled by the other thread.
+                    asks.wait();
+                    goes_on.wait();
+                }
+                polled
+            });
+            let Text { text } = response.await?.accepted()?;
+            Ok::<_, HandlerError>(text)
+        }
+    };
+    let server = server(|server| server.tool(tool("ask", ask)).layer(spawning(&notes)));
+    let mut client = ScriptedClient::with_capabilities(&server, MODERN, json!({ "elicitation": {} }));
+    for _ in 0..20 {
+        let id = client.start_tool("ask");
+        asked.wait();
+        client.run();
+        client.run();
+        polled.wait();
+        let response = wait_for(&mut client, id);
+        assert_eq!(response["result"]["resultType"], "input_required", "{response}");
+        assert_eq!(notes.take(), ["input_required"]);
+        let mut retry = json!({ "name": "ask", "requestState": response["result"]["requestState"] });
+        retry["inputResponses"] = json!({ "text": { "action": "accept", "content": { "text": "this" } } });
+        let id = client.start("tools/call", retry);
+        assert_eq!(wait_for(&mut client, id)["result"]["content"][0]["text"], "this");
+        assert_eq!(notes.take(), ["completed"]);
+    }
+}
+
+/// A chain that was spawned is not dropped with its request: it learns of the end, and what it does is discarded.
+// covers: AUT-2
+#[test]
+fn aut_2_a_spawned_chain_outlives_its_request() {
+    for revision in [MODERN, LEGACY] {
+        let (notes, gate) = (Notes::default(), Gate::default());
+        let handler = {
+            let (notes, gate) = (notes.clone(), gate.clone());
+            move |ctx: RequestContext, _: NoArguments| {
+                let (notes, gate) = (notes.clone(), gate.clone());
+                async move {
+                    ctx.cancelled().await;
+                    gate.wait().await;
+                    let asked = ctx.elicit::<Text>("text", "Which?").await;
+                    notes.add(format!("asked {}", asked.is_ok()));
+                    "too late"
+                }
+            }
+        };
+        let server = server(|server| server.tool(tool("wait", handler)).layer(spawning(&notes)));
+        let mut client = ScriptedClient::with_capabilities(&server, revision, json!({ "elicitation": {} }));
+        let id = client.start_tool("wait");
+        client.cancel(id);
+        client.assert_quiet();
+        gate.open();
+        let noted = loop {
+            client.run();
+            let noted = notes.take();
+            if !noted.is_empty() {
+                break noted;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(noted, ["asked false"], "the middleware was dropped");
+        client.assert_quiet();
+    }
 }

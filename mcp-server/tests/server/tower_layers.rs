@@ -282,3 +282,45 @@ fn aut_5_threads_share_a_service() {
         thread.join().expect("no panic");
     }
 }
+
+/// A request that is not polled, because its client does not read the response, does not keep the service from others:
+/// neither from one that waits already, nor from one that arrives later.
+// covers: AUT-5
+#[test]
+fn aut_5_unread_responses_hold_no_turn() {
+    with_clock(async || {
+        for revision in [MODERN, LEGACY] {
+            for unread in 1..=3 {
+                let (server, _gate) = behind(RateLimitLayer::new(1, Duration::from_secs(1)));
+                let connect = || ScriptedClient::new(&server, revision);
+                connect().call_tool_text("done", json!({}));
+                // None of these runs again.
+                let mut stalled: Vec<_> = (0..unread).map(|_| connect()).collect();
+                for client in &mut stalled {
+                    client.start_tool("done");
+                }
+                let mut other = connect();
+                let waiting = (unread == 1).then(|| other.start_tool("done"));
+                other.assert_quiet();
+                tokio::time::advance(Duration::from_millis(1100)).await;
+                tokio::task::yield_now().await;
+                if let Some(waiting) = waiting {
+                    other.run();
+                    assert_eq!(other.response_to(waiting)["result"]["content"][0]["text"], "done");
+                    tokio::time::advance(Duration::from_millis(1100)).await;
+                }
+                // Each arrival passes the turn on.
+                let mut later: Vec<_> = (0..3).map(|_| connect()).collect();
+                let started: Vec<_> = later.iter_mut().map(|client| client.start_tool("done")).collect();
+                for _ in 0..4 {
+                    tokio::time::advance(Duration::from_millis(1100)).await;
+                    tokio::task::yield_now().await;
+                    later.iter_mut().for_each(ScriptedClient::run);
+                }
+                for (client, id) in later.iter_mut().zip(started) {
+                    assert_eq!(client.response_to(id)["result"]["content"][0]["text"], "done", "{unread}");
+                }
+            }
+        }
+    });
+}

@@ -266,7 +266,8 @@ impl HttpOptions {
     ///
     /// Requests of the session wait until the function has completed. It is called after
     /// [`select_server`](Self::select_server) and `ServerBuilder::on_initialize` have chosen the server, and before
-    /// `ServerBuilder::on_session`. A session that is refused stays in the store, where another process may accept it.
+    /// `ServerBuilder::on_subscription` and `on_session` are called. A session that is refused stays in the store, where
+    /// another process may accept it. A DELETE resumes no session: one that is only in the store is deleted there.
     ///
     /// ```
     /// use mcp_transport_http::{HttpOptions, Refusal, SessionMigration};

@@ -62,12 +62,7 @@ impl Pacer {
 
     /// Waits for the next thing to do. `deadline` is the current deadline of the connection.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, deadline: Option<Time>) -> Poll<Pace> {
-        let waiting = self.waiting.get_or_insert_with(|| Waiting {
-            stage_watch: self.work_guard.watch(),
-            silence: Box::pin(sleep(self.keep_alive_interval)),
-        });
-        waiting.stage_watch.poll(cx, &self.work_guard);
-        let stage = self.work_guard.stage();
+        let stage = self.poll_stage(cx);
         if stage > self.stage {
             self.stage = stage;
             return Poll::Ready(if stage == Stage::Draining { Pace::Drain } else { Pace::Abort });
@@ -84,6 +79,16 @@ impl Pacer {
         }
         self.sent();
         Poll::Ready(Pace::KeepAlive)
+    }
+
+    /// Returns the stage of the shutdown, and wakes the task when it changes.
+    pub(crate) fn poll_stage(&mut self, cx: &mut Context<'_>) -> Stage {
+        let waiting = self.waiting.get_or_insert_with(|| Waiting {
+            stage_watch: self.work_guard.watch(),
+            silence: Box::pin(sleep(self.keep_alive_interval)),
+        });
+        waiting.stage_watch.poll(cx, &self.work_guard);
+        self.work_guard.stage()
     }
 
     fn poll_deadline(&mut self, cx: &mut Context<'_>, at: Option<Time>) -> Poll<()> {

@@ -48,6 +48,11 @@ impl Refusal {
         Self::with_error(status, error).header(RETRY_AFTER, HeaderValue::from(seconds))
     }
 
+    /// Refuses a request because the service shuts down.
+    pub(crate) fn shutting_down(retry_after: std::time::Duration) -> Self {
+        Self::busy(StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down: try again later", retry_after)
+    }
+
     pub(crate) fn method_not_allowed(has_sessions: bool) -> Self {
         let (text, allowed) = match has_sessions {
             true => ("send a POST, GET or DELETE", "POST, GET, DELETE"),

@@ -17,7 +17,7 @@ use super::exchange::{ResponseStart, StreamPoll};
 use super::head::RequestHead;
 use super::refusal::Refusal;
 use super::service::{Inner, SelectedServer, accepted, event_stream, json};
-use super::shutdown::WorkGuard;
+use super::shutdown::{Abortable, WorkGuard};
 use super::upload::Upload;
 use crate::event_stream::encode::KEEP_ALIVE;
 use crate::rules::status::status_of;
@@ -41,7 +41,7 @@ pin_project! {
 /// ```
 pub(crate) enum ResponseStage {
     /// Waits for `HttpOptions::select_server` and the session store.
-    Preparing(BoxFuture<SelectedServer>, RequestHead, WorkGuard),
+    Preparing(Abortable<SelectedServer>, RequestHead, WorkGuard),
     /// Waits for the body, with the server that was selected. Bodies of other methods than POST are not read.
     Uploading(Option<Server>, RequestHead, WorkGuard),
     /// The handler runs, and nothing was sent yet.
@@ -63,8 +63,12 @@ impl<B: Body> ResponseFuture<B> {
         let mut this = self.project();
         loop {
             match this.stage {
-                ResponseStage::Preparing(preparing, ..) => {
-                    let selected = ready!(preparing.as_mut().poll(cx))?;
+                ResponseStage::Preparing(preparing, _, work_guard) => {
+                    let Some(selected) = ready!(preparing.poll(cx, work_guard)) else {
+                        drop(this.stage.take());
+                        return Poll::Ready(Err(this.inner.ending()));
+                    };
+                    let selected = selected?;
                     if let ResponseStage::Preparing(_, head, work_guard) = this.stage.take() {
                         *this.stage = ResponseStage::Uploading(selected, head, work_guard);
                     }
@@ -107,7 +111,7 @@ impl ResponseStage {
         inner.check(&parts)?;
         let head = RequestHead::new(parts, inner.has_sessions());
         Ok(match inner.prepare(&head)? {
-            Some(preparing) => Self::Preparing(preparing, head, work_guard),
+            Some(preparing) => Self::Preparing(Abortable::new(preparing), head, work_guard),
             None => Self::Uploading(None, head, work_guard),
         })
     }

@@ -226,7 +226,7 @@ impl Inner {
         // S4.64: the server of a session was selected when it started.
         let is_in_session = self.has_sessions() && head.requires_session();
         let selection = if is_in_session { None } else { self.select_server(head)? };
-        // A DELETE continues without its client, and restores the session itself.
+        // A DELETE does not resume the session, and continues without its client.
         let restoring = if head.parts.method == Verb::DELETE { None } else { self.restore(head)? };
         let Some(restoring) = restoring else { return Ok(selection) };
         Ok(Some(Box::pin(async move {
@@ -268,7 +268,7 @@ impl Inner {
     }
 
     pub(crate) fn ending(&self) -> Refusal {
-        self.busy("the server is shutting down: try again later")
+        Refusal::shutting_down(self.options.retry_after)
     }
 
     /// Refuses a request with 503 and `Retry-After`.
@@ -342,8 +342,7 @@ impl Inner {
     ) -> Result<ResponseStage, Refusal> {
         let Some(sessions) = &self.sessions else { return Err(Refusal::method_not_allowed(false)) };
         if head.parts.method == Verb::DELETE {
-            let restoring = self.restore(&head)?;
-            return sessions.delete(head, restoring, work_guard);
+            return sessions.delete(head, work_guard, |head| self.admit(PermitKind::Lookup, 1, head));
         }
         let (mut reader, mut first) =
             sessions.get(&head, work_guard, || self.admit(PermitKind::ListenStream, 1, &head))?;

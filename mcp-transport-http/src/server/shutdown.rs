@@ -1,11 +1,13 @@
 //! Graceful shutdown of a service: counts its requests, and tells them when to finish or abort.
 
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use mcp_server::BoxFuture;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
@@ -98,6 +100,44 @@ impl WorkGuard {
         let mut changed = Box::pin(Arc::clone(&self.0.changed).notified_owned());
         changed.as_mut().enable();
         StageWatch { changed }
+    }
+
+    /// Waits for a future of the application or of a store, but not longer than a drain does. Returns `None`, and drops the
+    /// future, when the drain timeout has expired.
+    pub(crate) async fn or_abort<T>(&self, pending: impl Future<Output = T>) -> Option<T> {
+        let (mut pending, mut stage_watch) = (pin!(pending), None);
+        poll_fn(|cx| self.poll_or_abort(cx, pending.as_mut(), &mut stage_watch)).await
+    }
+
+    fn poll_or_abort<T>(
+        &self,
+        cx: &mut Context<'_>,
+        pending: Pin<&mut (impl Future<Output = T> + ?Sized)>,
+        stage_watch: &mut Option<StageWatch>,
+    ) -> Poll<Option<T>> {
+        if let Poll::Ready(outcome) = pending.poll(cx) {
+            return Poll::Ready(Some(outcome));
+        }
+        stage_watch.get_or_insert_with(|| self.watch()).poll(cx, self);
+        if self.stage() == Stage::Aborting { Poll::Ready(None) } else { Poll::Pending }
+    }
+}
+
+/// A boxed future that does not outlast a drain; otherwise the same as [`WorkGuard::or_abort`].
+pub(crate) struct Abortable<T> {
+    pending: BoxFuture<T>,
+    /// Created when the future has to wait.
+    stage_watch: Option<StageWatch>,
+}
+
+impl<T> Abortable<T> {
+    pub(crate) fn new(pending: BoxFuture<T>) -> Self {
+        Self { pending, stage_watch: None }
+    }
+
+    /// Returns `None` when the drain timeout has expired. The future must be dropped then.
+    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, work_guard: &WorkGuard) -> Poll<Option<T>> {
+        work_guard.poll_or_abort(cx, self.pending.as_mut(), &mut self.stage_watch)
     }
 }
 

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use http::StatusCode;
 use http::request::Parts;
-use mcp_server::types::ErrorObject;
-use mcp_server::{ClientCapability, Handshake, NoArguments, Principal, RequestContext, Server, SessionContext, tool};
+use mcp_server::types::{ErrorObject, Revision};
+use mcp_server::{
+    ClientCapability, Handshake, NoArguments, Principal, RequestContext, Server, ServerBuilder, SessionContext,
+    SubscriptionEvent, text_resource, tool,
+};
 use mcp_testkit::{Gate, Notes};
 use mcp_transport_http::session::EndReason;
 use mcp_transport_http::{HttpOptions, HttpService, Refusal, SessionMigration};
@@ -19,12 +22,23 @@ use crate::client::{Client, Shared, server};
 struct Basket(String);
 
 /// A server whose tool tells what is in the basket of the session.
-fn shop() -> Server {
+fn shop_builder() -> ServerBuilder {
     let tell = async |ctx: RequestContext, _: NoArguments| {
         let basket = ctx.connection().scratch().ok().and_then(|scratch| scratch.get::<Basket>());
         basket.map_or_else(|| "nothing".to_owned(), |basket| basket.0.clone())
     };
-    Server::builder("shop", "1.0").tool(tool("basket", tell)).build().expect("a server")
+    Server::builder("shop", "1.0").tool(tool("basket", tell))
+}
+
+fn shop() -> Server {
+    shop_builder().build().expect("a server")
+}
+
+/// Lets tasks run.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
 }
 
 async fn basket(client: &Client, service: &HttpService) -> Value {
@@ -138,13 +152,12 @@ async fn mis_5_a_session_is_refused() {
     let refused = client.ask(&two, "ping", json!({})).await.json(404).await;
     assert_eq!(refused["error"]["message"], "there is no such session");
     client.send(&two, "GET", &[("x-status", "gone")], Value::Null).await.json(410).await;
-    client.send(&two, "DELETE", &[], Value::Null).await.json(404).await;
     for _ in 0..20 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(notes.take(), ["closed"; 3]);
+    assert_eq!(notes.take(), ["closed"; 2]);
     let metrics = two.session_metrics().expect("sessions");
-    assert_eq!((metrics.live, metrics.ended(EndReason::NotResumed)), (0, 3));
+    assert_eq!((metrics.live, metrics.ended(EndReason::NotResumed)), (0, 2));
     client.ask(&one, "ping", json!({})).await.json(200).await;
 }
 
@@ -282,4 +295,78 @@ async fn mis_5_the_code_of_a_session_begins_again() {
     client.send(&one, "DELETE", &[], Value::Null).await.json(204).await;
     settle().await;
     assert_eq!(notes.take(), ["ended"]);
+}
+
+/// The application learns of the subscriptions of a session once it has not refused it, with its values.
+// covers: MIS-5
+#[tokio::test]
+async fn mis_5_subscriptions_begin_after_the_decision() {
+    let (shared, notes, gate) = (Shared::default(), Notes::default(), Gate::default());
+    let subscribable = |notes: Option<Notes>| {
+        let server =
+            Server::builder("shop", "1.0").resource(text_resource("a:b", "b", "text")).resource_subscriptions();
+        let server = server.on_subscription(move |event: &SubscriptionEvent<'_>| {
+            let Some(notes) = &notes else { return };
+            let who = event.viewer.principal().map(|principal| principal.subject.to_string()).unwrap_or_default();
+            notes.add(format!("{who} {:?} {}", event.uris().collect::<Vec<_>>(), event.is_active));
+        });
+        server.build().expect("a server")
+    };
+    let one = HttpService::with_options(subscribable(None), shared.options());
+    let waiting = gate.clone();
+    let options = shared.options().session_migration(move |session: SessionMigration| {
+        let waiting = waiting.clone();
+        async move {
+            if session.parts().headers.contains_key("x-refused") {
+                return Err(Refusal::unknown_session());
+            }
+            waiting.wait().await;
+            Ok(())
+        }
+    });
+    let two = HttpService::with_options(subscribable(Some(notes.clone())), options);
+    let client = Client::initialize(&one, Some(Principal::new(None, "ann"))).await;
+    client.ask(&one, "resources/subscribe", json!({ "uri": "a:b" })).await.json(200).await;
+    let ping = mcp_testkit::envelope::request(1, "ping", json!({}));
+    client.send(&two, "POST", &[("x-refused", "1")], ping).await.json(404).await;
+    settle().await;
+    assert_eq!(notes.take(), [""; 0], "neither a begin nor an end");
+    let client = Arc::new(client);
+    let pinged = tokio::spawn({
+        let (client, two) = (Arc::clone(&client), two.clone());
+        async move { client.ask(&two, "ping", json!({})).await.json(200).await }
+    });
+    settle().await;
+    assert_eq!(notes.take(), [""; 0], "nothing is decided yet");
+    gate.open();
+    pinged.await.expect("an answer");
+    assert_eq!(notes.take(), ["ann [\"a:b\"] true"]);
+    client.send(&two, "DELETE", &[], Value::Null).await.json(204).await;
+    settle().await;
+    assert_eq!(notes.take(), ["ann [\"a:b\"] false"]);
+}
+
+/// A session is not resumed by a server that does not have its revision, whoever chose the server: the client begins a new
+/// session, and negotiates again.
+// covers: MIS-5, GW-5
+#[tokio::test]
+async fn mis_5_a_session_needs_a_server_of_its_revision() {
+    let recent = || {
+        let revisions = [Revision::V2025_06_18, Revision::V2026_07_28];
+        Server::builder("recent", "1.0").revisions(revisions).build().expect("a server")
+    };
+    let shared = Shared::default();
+    let one = instance(&shared, |options| options);
+    let chosen = shop_builder().on_initialize(move |_: Handshake| std::future::ready(Ok(recent())));
+    let chosen = HttpService::with_options(chosen.build().expect("a server"), shared.options());
+    let selected = shared.options().select_server(move |_: Arc<Parts>| std::future::ready(Ok(recent())));
+    let selected = HttpService::with_options(shop(), selected);
+    let plain = HttpService::with_options(recent(), shared.options());
+    let client = Client::initialize(&one, None).await;
+    for service in [&chosen, &selected, &plain] {
+        let refused = client.ask(service, "ping", json!({})).await.json(404).await;
+        assert_eq!(refused["error"]["message"], "there is no such session");
+        assert_eq!(service.session_metrics().expect("sessions").adopted, 0);
+    }
+    assert_eq!(basket(&client, &one).await, "nothing", "it goes on where it can");
 }

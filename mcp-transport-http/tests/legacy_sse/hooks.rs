@@ -1,16 +1,18 @@
 //! Code of the application at the beginning of a stream, and for as long as it lasts.
 
 use std::future::pending;
+use std::sync::Arc;
+use std::time::Duration;
 
 use http::request::Parts;
 use mcp_server::types::{ErrorObject, LoggingLevel};
 use mcp_server::{ClientCapability, Handshake, NoArguments, RequestContext, Server, SessionContext, tool};
-use mcp_testkit::Notes;
-use mcp_testkit::envelope::{initialize, initialized, tool_text};
+use mcp_testkit::envelope::{initialize, initialized, request, tool_text};
+use mcp_testkit::{Gate, Notes};
 use mcp_transport_http::HttpOptions;
 use serde_json::json;
 
-use crate::client::{Client, both, call};
+use crate::client::{Client, both, call, get, send};
 use crate::demo::server;
 
 /// The server of a stream is chosen by what its client declares, and a client may be refused.
@@ -69,4 +71,56 @@ async fn mis_4_code_runs_for_the_life_of_a_stream() {
         tokio::task::yield_now().await;
     }
     assert_eq!(notes.take(), ["dropped", "closed"]);
+}
+
+/// A message before the response to `initialize` is too early; a client that reads its stream is not told to read it.
+// covers: GW-5
+#[tokio::test]
+async fn gw_5_messages_before_the_decision_are_too_early() {
+    let gate = Gate::default();
+    let waiting = gate.clone();
+    let server = server(|server| {
+        server.on_initialize(move |handshake: Handshake| {
+            let waiting = waiting.clone();
+            async move {
+                waiting.wait().await;
+                Ok(handshake.server().clone())
+            }
+        })
+    });
+    let (_service, sse) = both(server, HttpOptions::default());
+    let mut client = Client::open(&sse).await;
+    client.tell(initialize(1, "2024-11-05", json!({}))).await;
+    let refused = client.send(request(2, "ping", json!({}))).await;
+    assert_eq!(refused.header("retry-after"), None);
+    let refused = refused.json(409).await;
+    let text = "`initialize` has no response yet: wait for it on the event stream";
+    assert_eq!((&refused["id"], &refused["error"]["message"]), (&json!(2), &json!(text)));
+    gate.open();
+    assert!(client.message().await.get("result").is_some());
+    client.tell(initialized()).await;
+    client.tell(request(3, "ping", json!({}))).await;
+    assert!(client.message().await.get("result").is_some());
+}
+
+/// A stream whose server is still being selected is refused when the service has shut down.
+// covers: S4.64, RB-60
+#[tokio::test(start_paused = true)]
+async fn a_pending_selection_is_aborted() {
+    let notes = Notes::default();
+    let noted = notes.clone();
+    let options = HttpOptions::default().select_server(move |_: Arc<Parts>| {
+        let dropped = noted.on_drop("dropped");
+        async move {
+            let _dropped = dropped;
+            pending().await
+        }
+    });
+    let (service, sse) = both(server(|server| server), options);
+    let waiting = tokio::spawn(async move { send(get(), &sse).await });
+    tokio::task::yield_now().await;
+    service.drain(Duration::from_secs(5)).await;
+    let refused = tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it is aborted");
+    refused.expect("no panic").json(503).await;
+    assert_eq!(notes.take(), ["dropped"]);
 }

@@ -6,7 +6,8 @@ mod tests;
 use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 
 use mcp_types::jsonrpc::{EnvelopeScan, EnvelopeSummary};
 use memchr::memchr;
@@ -182,6 +183,11 @@ impl<R> LineReader<R> {
         };
     }
 
+    /// The maximum size of the buffer. A line at the limit with its `\r\n` fits, which is enough for `find` to decide.
+    fn most(&self) -> usize {
+        self.limit.saturating_add(2).max(self.initial)
+    }
+
     /// Makes room in the buffer, and grows or shrinks it.
     fn make_room(&mut self) {
         // No line is moved twice, because it starts at the front from then on.
@@ -195,9 +201,7 @@ impl<R> LineReader<R> {
             self.buffer.truncate(self.initial);
             self.buffer.shrink_to(self.initial);
         } else if self.end == self.buffer.len() {
-            // A line at the limit with its `\r\n` fits, which is enough for `find` to decide.
-            let most = self.limit.saturating_add(2).max(self.initial);
-            let size = self.buffer.len().saturating_mul(2).min(most);
+            let size = self.buffer.len().saturating_mul(2).min(self.most());
             self.buffer.reserve_exact(size - self.buffer.len());
             self.buffer.resize(size, 0);
         }
@@ -243,6 +247,21 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             }
             self.fill().await?;
         }
+    }
+
+    /// Reads ahead until the source has ended, for a driver that may not use lines yet. Pending while the source has not
+    /// ended, also if there is no more room: as much is buffered as the longest line needs.
+    #[cfg(feature = "server")]
+    pub(crate) fn poll_read_ahead(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while !self.ended {
+            // Blank lines and lines that were taken do not count, as the next line starts behind them.
+            self.searched = self.searched.max(self.start);
+            if self.end - self.start >= self.most() {
+                return Poll::Pending;
+            }
+            ready!(pin!(self.fill()).poll(cx))?;
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Returns the last line, which has no line ending.

@@ -32,8 +32,9 @@ pub enum StopReason {
 
 /// Serves one client on a pair of byte streams, until the input ends or `stop` completes.
 ///
-/// Handlers in flight then have [`ServeOptions::drain_timeout`] to complete, and their responses are sent. If `stop`
-/// completes after the input has ended, they are cancelled at once. While output is blocked, no input is read, so that
+/// Handlers in flight then have [`ServeOptions::drain_timeout`] to complete, and their responses are sent. So has the decision
+/// of `ServerBuilder::on_initialize`, if it is pending. If `stop` completes after the input has ended, they are cancelled at
+/// once. While output is blocked, no input is read, so that
 /// memory stays bounded.
 ///
 /// The first line that is not a JSON object closes the connection after an error response: the streams may be those of a
@@ -102,6 +103,7 @@ where
         is_flushed: true,
         timer: None,
         stage: Stage::Serving,
+        is_abandoned: false,
         handover: None,
         options: options.clone(),
         invalid_lines,
@@ -117,7 +119,8 @@ where
             if let Poll::Ready(reason) = driver.poll(cx) {
                 return Poll::Ready(reason);
             }
-            if driver.stage == Stage::Serving {
+            if driver.stage == Stage::Serving && !driver.is_abandoned {
+                stage_timeout = None;
                 return Poll::Pending;
             }
             let bound = stage_timeout.get_or_insert_with(|| Box::pin(sleep(options.drain_timeout)));
@@ -153,6 +156,9 @@ struct Driver<R, W> {
     is_flushed: bool,
     timer: Option<(Time, Pin<Box<Sleep>>)>,
     stage: Stage,
+    /// Whether the input has ended while the application decides about the handshake. The lines before its end were not
+    /// read yet, so this is no stage: they are handled if the decision is ready in time.
+    is_abandoned: bool,
     /// The transition to the next connection, if clients share the streams.
     handover: Option<Handover>,
     options: ServeOptions,
@@ -221,6 +227,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
                 has_read = true;
             }
         }
+        self.is_abandoned = self.stage == Stage::Serving
+            && self.server.config().intercept_initialize
+            && self.connection.has_pending_handshake()
+            && match self.reader.poll_read_ahead(cx) {
+                Poll::Pending => false,
+                Poll::Ready(Err(error)) if !is_closed(&error) => return Err(error),
+                Poll::Ready(_) => true,
+            };
         while self.stage == Stage::Serving && self.out.len() < OUTPUT_LIMIT && self.connection.wants_input() {
             let Poll::Ready(line) = pin!(self.reader.next()).poll(cx) else {
                 // The rest of a line that cannot be a message is not awaited.
@@ -334,6 +348,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Driver<R, W> {
     /// Moves on to the next stage without waiting for the end of this one; returns the reason if this was the last one.
     fn next_stage(&mut self) -> Option<StopReason> {
         match self.stage {
+            // The decision about the handshake is dropped.
+            Stage::Serving if self.is_abandoned => self.finish(StopReason::InputClosed),
             Stage::Serving => self.drain(StopReason::Stopped),
             // The handlers still in flight are cancelled.
             Stage::Draining(reason) => self.finish(reason),

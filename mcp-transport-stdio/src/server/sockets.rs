@@ -182,12 +182,12 @@ mod tests {
         let begin = Instant::now();
         let talk = async move {
             client.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
-            let mut answer = [0; 1024];
-            let read = client.read(&mut answer).await.unwrap();
-            assert!(answer[..read].ends_with(b"\n"));
+            let mut response = [0; 1024];
+            let read = client.read(&mut response).await.unwrap();
+            assert!(response[..read].ends_with(b"\n"));
             let waited = begin.elapsed();
             drop(stop);
-            assert_eq!(client.read(&mut answer).await.unwrap(), 0, "it is drained");
+            assert_eq!(client.read(&mut response).await.unwrap(), 0, "it is drained");
             waited
         };
         let accept = |_: &mut std::task::Context<'_>| accepted.pop_front().map_or(Poll::Pending, Poll::Ready);

@@ -19,7 +19,7 @@ use mcp_types::meta::key;
 use mcp_types::{Era, ErrorObject, ProtocolVersion, Revision};
 use tower_service::Service;
 
-use super::session::SseSession;
+use super::session::{FeedError, SseSession};
 use super::sessions::{SseSessions, unknown_session};
 use super::stream::SseStream;
 use crate::event_stream::encode::write_named_event;
@@ -35,7 +35,6 @@ use crate::server::service::{
     event_stream, requests,
 };
 use crate::server::shutdown::{Stage, WorkGuard};
-use crate::server::stateful::FeedError;
 use crate::server::upload::Upload;
 
 /// A tower service for HTTP+SSE, the transport of 2024-11-05, for clients that support no other.
@@ -67,6 +66,7 @@ use crate::server::upload::Upload;
 /// | requests of one stream | the server's `in_flight` and `waiting` | an error on the stream |
 /// | bytes of these requests, if there are several | the server's `max_outbox_bytes` | 503 |
 /// | messages queued for a client that does not read | the server's `max_outbox_messages` and `max_outbox_bytes` | 503 |
+/// | messages for a stream whose handler blocks its thread | the same | 503 |
 ///
 /// The stream is the session: when it closes, handlers are cancelled, and it cannot be resumed. During a shutdown, and
 /// after a [`ValidUntil`] of the GET, new messages are refused and handlers may finish.
@@ -79,7 +79,8 @@ use crate::server::upload::Upload;
 ///
 /// # Supported requests
 ///
-/// Requests of legacy revisions, after `initialize`. A modern request gets 400 and the supported legacy versions; send it
+/// Requests of legacy revisions, after the response to `initialize`: while `ServerBuilder::on_initialize` decides about it,
+/// other messages get 409. A modern request gets 400 and the supported legacy versions; send it
 /// to the Streamable HTTP endpoint, which checks its headers.
 #[derive(Clone)]
 pub struct LegacySseService(Arc<Inner>);
@@ -223,7 +224,7 @@ impl LegacySseService {
             Step::Open { selection, head, work_guard, permit } => {
                 drop(body);
                 let selected = match selection {
-                    Some(selection) => selection.await?,
+                    Some(selection) => work_guard.or_abort(selection).await.ok_or_else(|| self.0.http.ending())??,
                     None => None,
                 };
                 self.open(selected.as_ref(), &head, work_guard, permit)
@@ -301,7 +302,15 @@ impl LegacySseService {
         let permit = http.admit(PermitKind::Request, requests(&incoming), head)?;
         session.feed(incoming, bytes, &head.caller(), permit).map_err(|error| match error {
             FeedError::Ended => unknown_session(),
-            FeedError::Full => http.busy("too much is queued on your stream: read it, and try again later"),
+            FeedError::TooEarly => {
+                let text = "`initialize` has no response yet: wait for it on the event stream";
+                Refusal::new(StatusCode::CONFLICT, text)
+            }
+            FeedError::Unread => http.busy("too much is queued on your stream: read it, and try again later"),
+            FeedError::TooLarge => http.busy(
+                "the requests in flight on your stream are too large together: wait for their responses, and try again",
+            ),
+            FeedError::Blocked => http.busy("a handler of your stream blocks the others: try again later"),
         })
     }
 }

@@ -10,7 +10,6 @@ use mcp_types::jsonrpc::{Incoming, Message};
 
 use crate::clock::now;
 use crate::server::admission::Permit;
-use crate::server::stateful::FeedError;
 
 /// The state that a stream and its POSTs share.
 ///
@@ -34,6 +33,21 @@ struct State {
     reader: Option<Waker>,
     /// Whether new messages are refused.
     is_closing: bool,
+}
+
+/// The error of passing a message to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FeedError {
+    /// The session has ended, or ends.
+    Ended,
+    /// The application has not decided about the handshake yet.
+    TooEarly,
+    /// The client does not read the messages on its stream.
+    Unread,
+    /// The requests in flight are too large together.
+    TooLarge,
+    /// Too many messages wait for a handler that blocks its thread.
+    Blocked,
 }
 
 /// A request in flight. It holds its permit until its response is queued, because its POST is accepted before.
@@ -70,10 +84,16 @@ impl SseSession {
         // A single request always fits, and only requests are counted.
         let fits = held == 0 || held + bytes <= self.server().config().limits.max_outbox_bytes;
         let is_kept = matches!(incoming, Incoming::Single(Message::Request(_)) | Incoming::Batch(_));
-        if !self.connection.wants_input() || (is_kept && !fits) {
-            return Err(FeedError::Full);
+        if self.connection.has_pending_handshake() {
+            return Err(FeedError::TooEarly);
         }
-        let key = self.connection.feed_parsed(now(), incoming, caller).map_err(|_| FeedError::Full)?;
+        if !self.connection.wants_input() {
+            return Err(FeedError::Unread);
+        }
+        if is_kept && !fits {
+            return Err(FeedError::TooLarge);
+        }
+        let key = self.connection.feed_parsed(now(), incoming, caller).map_err(|_| FeedError::Blocked)?;
         if let Some(key) = key {
             state.open.push(OpenRequest { key, bytes, _permit: permit });
         }

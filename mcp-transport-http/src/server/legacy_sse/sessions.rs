@@ -43,10 +43,10 @@ impl SseSessions {
         let session = session.ok_or_else(unknown_session)?;
         if session.principal.as_ref() != principal {
             tracing::debug!(target: "mcp", session = ?session.id, "request refused: the session belongs to another principal");
-            let answer = options.wrong_owner_error();
-            return Err(match answer == SessionError::Unknown {
+            let error = options.wrong_owner_error();
+            return Err(match error == SessionError::Unknown {
                 true => unknown_session(),
-                false => Refusal::new(StatusCode::FORBIDDEN, answer.to_string()),
+                false => Refusal::new(StatusCode::FORBIDDEN, error.to_string()),
             });
         }
         Ok(session)

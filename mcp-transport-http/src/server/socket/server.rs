@@ -191,7 +191,7 @@ impl HttpServer {
     ///
     /// A request counts as [in flight](HttpOptions::max_in_flight) until its response is sent, so a client that does not
     /// read uses up the limit. An HTTP/1.1 connection is closed. Of an HTTP/2 connection the stream is reset, even if the
-    /// client answers pings and reads other streams; the connection is closed if the stream's window is smaller than
+    /// client responds to pings and reads other streams; the connection is closed if the stream's window is smaller than
     /// 16 KiB. Progress is every 64 KiB sent, or the rest of a response.
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.stall_timeout = timeout;

@@ -156,7 +156,12 @@ impl Sessions {
             })?,
             None => server,
         };
-        let connection = record_sync::resume(&server, &record)?;
+        if !server.config().revisions.contains(&record.revision) {
+            // The client begins a new session, with a revision that the server has.
+            tracing::debug!(target: "mcp", session = ?request.id, revision = %record.revision, "session not resumed: the server does not support its revision");
+            return Err(Refusal::unknown_session());
+        }
+        let (connection, state) = (record_sync::resume(&server, &record)?, record_sync::state_of(&record));
         let kept = self.migrate.as_ref().map(|migrate| (migrate, record.clone()));
         let (owner, revision) = (record.principal.clone(), record.revision);
         let (events, counters) = (self.events.clone(), Arc::clone(&self.counters));
@@ -173,7 +178,7 @@ impl Sessions {
             migrate(SessionMigration { id: *id, parts, principal, record, connection }).await?;
         }
         if let Some(session) = &session.0 {
-            Session::resume_code(session, caller).await;
+            Session::complete_resume(session, state, caller).await;
         }
         session.complete().map(Ok).ok_or_else(Refusal::unknown_session)
     }

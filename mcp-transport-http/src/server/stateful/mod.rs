@@ -14,6 +14,5 @@ mod stream;
 pub(crate) use migration::MigrateSession;
 pub use migration::SessionMigration;
 pub(crate) use reader::StreamReader;
-pub(crate) use session::FeedError;
 pub(crate) use sessions::Sessions;
 pub use stream::ResponseStream;

@@ -51,6 +51,8 @@ pub(crate) struct StreamSettings {
     pub(crate) retry: Duration,
     /// How long a request continues after its client disconnected.
     pub(crate) orphaned_timeout: Duration,
+    /// The `Retry-After` of requests that are refused for now.
+    pub(crate) retry_after: Duration,
     pub(crate) key: Arc<EventIdKey>,
     /// Saves session records, if there is a store.
     pub(crate) record_sync: Option<RecordSync>,
@@ -151,7 +153,7 @@ impl StreamReader {
                 let stream = state.streams.get(&self.number).filter(|stream| stream.reader == Some(self.reader));
                 if stream.is_some_and(Stream::is_response_next)
                     && let Some(mut stream) = state.streams.remove(&self.number)
-                    && let Some(answer) = stream.pop()
+                    && let Some(reply) = stream.pop()
                 {
                     drop(state);
                     self.permit = stream.permit;
@@ -159,8 +161,8 @@ impl StreamReader {
                     if let Err(refusal) = saved {
                         return Poll::Ready(ResponseStart::Refused(refusal.of(stream.id, self.session.revision)));
                     }
-                    self.is_aborted |= answer.failure.is_some() && self.pacer.work_guard.stage() == Stage::Aborting;
-                    return Poll::Ready(ResponseStart::Message(answer));
+                    self.is_aborted |= reply.failure.is_some() && self.pacer.work_guard.stage() == Stage::Aborting;
+                    return Poll::Ready(ResponseStart::Message(reply));
                 }
             }
         }
@@ -181,7 +183,14 @@ impl StreamReader {
             self.saving = Saving::Running(Box::pin(async move { record_sync.save(&session).await }));
         }
         let saved = match &mut self.saving {
-            Saving::Running(saving) => ready!(saving.as_mut().poll(cx)),
+            Saving::Running(saving) => match saving.as_mut().poll(cx) {
+                Poll::Ready(saved) => saved,
+                // A drain does not wait for a store that does not respond.
+                Poll::Pending if self.pacer.poll_stage(cx) == Stage::Aborting => {
+                    Err(Refusal::shutting_down(self.settings.retry_after))
+                }
+                Poll::Pending => return Poll::Pending,
+            },
             Saving::Due | Saving::Done => Ok(()),
         };
         self.saving = Saving::Done;

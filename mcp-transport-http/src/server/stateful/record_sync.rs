@@ -179,9 +179,12 @@ fn merge_record(session: &Session, record_state: &RecordState, found: VersionedR
 /// How many times a save is retried after a concurrent change.
 const ATTEMPTS: usize = 8;
 
-/// Creates a connection that continues the session of a record.
+/// Creates a connection that continues the session of a record, without its subscriptions: the application may refuse the
+/// session, and is notified of them after that.
 pub(crate) fn resume(server: &Server, record: &SessionRecord) -> Result<Connection, Refusal> {
-    Connection::resume(server, record.initialize.clone(), state_of(record))
+    let mut state = state_of(record);
+    state.subscriptions.clear();
+    Connection::resume(server, record.initialize.clone(), state)
         .map(|connection| connection.principal(record.principal.clone()))
         .map_err(|fault| unavailable(StoreError(fault.to_string())))
 }
@@ -193,7 +196,8 @@ pub(crate) fn new_state(connection: &Connection, principal: Option<Principal>) -
     Some(RecordState::new(with_state(record, state), RecordVersion::NONE))
 }
 
-fn state_of(record: &SessionRecord) -> SessionState {
+/// Returns the state of the session in a record.
+pub(crate) fn state_of(record: &SessionRecord) -> SessionState {
     let mut state = SessionState::new(record.revision);
     state.is_ready = record.is_ready;
     state.log_level = record.log_level;

@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use mcp_kernel::server::{Route, Transmit};
+use mcp_kernel::server::{Route, SessionState, Transmit};
 use mcp_kernel::{RequestKey, Time};
 use mcp_server::{BoxFuture, Caller, Connection, ConnectionPort};
 use mcp_session::{EndReason, EventStore, SessionId, SessionLease, StoredEvent};
@@ -461,10 +461,12 @@ impl Session {
         self.is_resuming.store(false, Ordering::Release);
     }
 
-    /// Starts the code that runs as long as a session that was resumed.
-    pub(crate) async fn resume_code(session: &SessionLease<Self>, caller: Caller) {
+    /// Completes a session that the application has not refused: it is notified of the subscriptions, and the code that runs
+    /// as long as the session starts.
+    pub(crate) async fn complete_resume(session: &SessionLease<Self>, state: SessionState, caller: Caller) {
         let mut held = poll_fn(|cx| session.runner.poll_take(cx)).await;
         let code = held.with(|connection| {
+            connection.refresh(state);
             connection.resume_session(caller);
             connection.take_session_future()
         });

@@ -10,7 +10,7 @@ use mcp_kernel::server::Route;
 use mcp_server::{BoxFuture, Connection, Principal, Server};
 use mcp_session::{
     EndReason, EndedSession, EventIdKey, MemoryEventStore, NoRandomness, SessionError, SessionId, SessionLease,
-    SessionManager, SessionMetrics,
+    SessionManager, SessionMetrics, SessionRecord,
 };
 use mcp_types::jsonrpc::{Incoming, Message};
 use mcp_types::{Era, ErrorCode, ErrorObject, Method, RequestId, Revision};
@@ -47,8 +47,6 @@ pub(crate) struct Sessions {
     pub(super) migrations: Migrations,
     pub(super) migrate: Option<MigrateSession>,
     pub(super) counters: Arc<SessionCounters>,
-    /// The `Retry-After` of clients for which there is no session.
-    retry_after: Duration,
 }
 
 /// How often the store is checked for sessions that another process has deleted. The documentation names this value.
@@ -89,6 +87,7 @@ impl Sessions {
             keep_alive_interval: options.keep_alive_interval,
             retry: options.sse_retry,
             orphaned_timeout: options.orphaned_request_timeout,
+            retry_after: options.retry_after,
             key: match &options.event_key {
                 Some(key) => Arc::clone(key),
                 None => Arc::new(EventIdKey::random()?),
@@ -100,8 +99,7 @@ impl Sessions {
         });
         let manager = SessionManager::measured(options.session_options.clone(), Session::bytes);
         let (migrations, migrate) = (Migrations::default(), options.session_migration.clone());
-        let (counters, retry_after) = (Arc::default(), options.retry_after);
-        Ok(Self { manager, settings, events, record_sync, migrations, migrate, counters, retry_after })
+        Ok(Self { manager, settings, events, record_sync, migrations, migrate, counters: Arc::default() })
     }
 
     pub(crate) fn metrics(&self) -> SessionMetrics {
@@ -189,10 +187,9 @@ impl Sessions {
         Ok(Some(Box::pin(async move {
             let _permit = permit;
             let found = record_sync.load(id).await?;
-            let owner = found.as_ref().and_then(|found| found.record.principal.as_ref());
-            if owner.is_some() && owner != request.principal.as_ref() {
+            if let Some(found) = &found {
                 // The session is not restored for another principal.
-                return Err(refusal(&sessions.manager.refuse_wrong_owner()));
+                sessions.check_owner(&found.record, request.principal.as_ref())?;
             }
             let (manager, principal) = (&sessions.manager, request.principal.as_ref());
             let mut found = found;
@@ -250,7 +247,7 @@ impl Sessions {
             return self.initialize(server, head, incoming, (work_guard, permit));
         }
         let session = session.unwrap_or_else(|| self.find(&head))?;
-        check_version(&head, &session)?;
+        check_version(&head, session.revision)?;
         // What is no request has a permit for nothing; but what it settles has to wait for the store.
         let record_sync =
             match self.record_sync.clone().filter(|_| session.record_state.is_some() && requests(&incoming) == 0) {
@@ -261,14 +258,15 @@ impl Sessions {
             FeedError::Ended => refusal(&SessionError::Unknown),
             FeedError::Full => {
                 let text = "a handler of this session blocks the others: try again later";
-                Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.retry_after)
+                Refusal::busy(StatusCode::SERVICE_UNAVAILABLE, text, self.settings.retry_after)
             }
         })?;
         let Some(begun) = begun else {
             let Some((record_sync, permit)) = record_sync else { return Ok(ResponseStage::ready(accepted())) };
+            let retry_after = self.settings.retry_after;
             return Ok(ResponseStage::Saving(Box::pin(async move {
-                let _held = (work_guard, permit);
-                record_sync.save(&session).await?;
+                let _permit = permit;
+                or_shutting_down(&work_guard, record_sync.save(&session), retry_after).await?;
                 Ok(accepted())
             })));
         };
@@ -296,12 +294,17 @@ impl Sessions {
                 Begun::Saving(saving) => ResponseStage::Saving(saving),
             });
         }
-        // The application decides about the handshake. If the client disconnects, the decision is dropped.
+        // The application decides about the handshake. If the client disconnects or the service shuts down, the decision
+        // is dropped.
         let sessions = Arc::clone(self);
         Ok(ResponseStage::Saving(Box::pin(async move {
-            std::future::poll_fn(|cx| connection.poll(cx, now())).await;
+            let decided = async {
+                std::future::poll_fn(|cx| connection.poll(cx, now())).await;
+                Ok(())
+            };
+            let decided = or_shutting_down(&new.work_guard, decided, sessions.settings.retry_after).await;
             let (id, revision) = (new.id.clone(), connection.negotiated().unwrap_or(Revision::LATEST_LEGACY));
-            match sessions.begin(connection, new).map_err(|refusal| refusal.of(id, revision))? {
+            match decided.and_then(|()| sessions.begin(connection, new)).map_err(|refusal| refusal.of(id, revision))? {
                 Begun::Response(response) => Ok(response),
                 Begun::Saving(saving) => saving.await,
             }
@@ -311,10 +314,10 @@ impl Sessions {
     /// Creates the session of a client whose `initialize` was accepted, and responds.
     fn begin(self: &Arc<Self>, mut connection: Connection, new: NewSession) -> Result<Begun, Refusal> {
         let NewSession { id: request, principal, permit, work_guard } = new;
-        let answer = std::iter::from_fn(|| connection.poll_transmit()).find(|it| matches!(it.route, Route::Reply(_)));
-        let Some(answer) = answer else { return Ok(Begun::Response(accepted())) };
+        let reply = std::iter::from_fn(|| connection.poll_transmit()).find(|it| matches!(it.route, Route::Reply(_)));
+        let Some(reply) = reply else { return Ok(Begun::Response(accepted())) };
         let Some(revision) = connection.handle().negotiated() else {
-            return Ok(Begun::Response(json(status_of(Era::Legacy, answer.failure), answer.message, Some(permit))));
+            return Ok(Begun::Response(json(status_of(Era::Legacy, reply.failure), reply.message, Some(permit))));
         };
         let record_state =
             self.record_sync.as_ref().and_then(|_| record_sync::new_state(&connection, principal.clone()));
@@ -323,15 +326,15 @@ impl Sessions {
         let created =
             self.manager.create(principal.clone(), make).map_err(|refused| self.too_many_sessions(&refused))?;
         drop(tear_down(created.evicted));
-        let (session, response) = (created.lease, json(StatusCode::OK, answer.message, Some(permit)));
+        let (session, response) = (created.lease, json(StatusCode::OK, reply.message, Some(permit)));
         let Some(record_sync) = self.record_sync.clone() else {
             Session::start(&session);
             return Ok(Begun::Response(with_session_id(response, session.id)));
         };
-        let manager = self.manager.clone();
+        let (manager, retry_after) = (self.manager.clone(), self.settings.retry_after);
         Ok(Begun::Saving(Box::pin(async move {
-            let _work_guard = work_guard;
-            if let Err(refusal) = record_sync.save_new(&session).await {
+            let saved = or_shutting_down(&work_guard, record_sync.save_new(&session), retry_after).await;
+            if let Err(refusal) = saved {
                 // A session that cannot be saved is not kept in memory either.
                 drop(tear_down(manager.end(&session.id, principal.as_ref(), EndReason::Deleted)));
                 return Err(refusal.of(request, revision));
@@ -343,7 +346,7 @@ impl Sessions {
 
     /// Refuses a session with `Retry-After`.
     pub(super) fn too_many_sessions(&self, refused: &SessionError) -> Refusal {
-        refusal(refused).header(RETRY_AFTER, HeaderValue::from(self.retry_after.as_secs().max(1)))
+        refusal(refused).header(RETRY_AFTER, HeaderValue::from(self.settings.retry_after.as_secs().max(1)))
     }
 
     /// Opens the standalone stream, or resumes a stream after an event.
@@ -354,7 +357,7 @@ impl Sessions {
         admit: impl FnOnce() -> Result<Permit, Refusal>,
     ) -> Result<(StreamReader, Vec<u8>), Refusal> {
         let session = self.find(head)?;
-        check_version(head, &session)?;
+        check_version(head, session.revision)?;
         let place = match single_value(&head.parts.headers, &LAST_EVENT) {
             Ok(None) => None,
             Ok(Some(id)) if session.is_resumable() => {
@@ -365,47 +368,72 @@ impl Sessions {
         Ok(StreamReader::of_stream(session, place, self.settings.clone(), work_guard, admit()?))
     }
 
-    /// Ends a session for its client. With a session store this continues even if the client disconnects.
+    /// Ends a session for its client. With a session store this continues even if the client disconnects. `admit` acquires
+    /// the permit for the lookup in the store.
     pub(crate) fn delete(
         self: &Arc<Self>,
         head: RequestHead,
-        restoring: Option<BoxFuture<Result<(), Refusal>>>,
         work_guard: WorkGuard,
+        admit: impl FnOnce(&RequestHead) -> Result<Permit, Refusal>,
     ) -> Result<ResponseStage, Refusal> {
-        let (Some(record_sync), Some(restoring)) = (self.record_sync.clone(), restoring) else {
+        let (Some(record_sync), SessionHeader::Id(id)) = (self.record_sync.clone(), head.session) else {
             self.end(&head)?;
             return Ok(ResponseStage::ready(no_content()));
         };
-        let sessions = Arc::clone(self);
+        let (sessions, permit, retry_after) = (Arc::clone(self), admit(&head)?, self.settings.retry_after);
+        // One request in flight, until it has ended in both tasks.
+        let work_guard = Arc::new(work_guard);
+        let held = (permit, Arc::clone(&work_guard));
         let ending = tokio::spawn(async move {
-            let _work_guard = work_guard;
-            restoring.await?;
-            let session = sessions.find_to_end(&head)?;
-            // The session can be resumed with its events as long as there is a record.
-            record_sync.forget(session.id).await?;
-            drop(tear_down(session.end(EndReason::Deleted)));
-            Ok(())
+            let _held = held;
+            sessions.delete_record(&record_sync, id, &head).await
         });
         Ok(ResponseStage::Saving(Box::pin(async move {
             let failed = |_| Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the session could not be ended"));
-            ending.await.unwrap_or_else(failed)?;
+            let ended = async { ending.await.unwrap_or_else(failed) };
+            or_shutting_down(&work_guard, ended, retry_after).await?;
             Ok(no_content())
         })))
     }
 
     /// Ends the session of a request, if there is no session store.
     fn end(&self, head: &RequestHead) -> Result<(), Refusal> {
-        let session = self.find_to_end(head)?;
+        let session = self.find(head)?;
+        check_version(head, session.revision)?;
         let ended = self.manager.end(&session.id, head.principal.as_ref(), EndReason::Deleted);
         drop(tear_down([ended.map_err(|refused| refusal(&refused))?]));
         Ok(())
     }
 
-    /// Looks up the session of a DELETE.
-    fn find_to_end(&self, head: &RequestHead) -> Result<SessionLease<Session>, Refusal> {
-        let session = self.find(head)?;
-        check_version(head, &session)?;
-        Ok(session)
+    /// Ends a session in the store, and in this process if it is here. It is not resumed for that.
+    async fn delete_record(&self, record_sync: &RecordSync, id: SessionId, head: &RequestHead) -> Result<(), Refusal> {
+        let (manager, principal) = (&self.manager, head.principal.as_ref());
+        let Some(found) = record_sync.load(id).await? else {
+            // Another process has deleted it.
+            if manager.contains(&id) {
+                drop(tear_down(manager.end(&id, principal, EndReason::Deleted)));
+            }
+            return Err(refusal(&SessionError::Unknown));
+        };
+        self.check_owner(&found.record, principal)?;
+        check_version(head, found.record.revision)?;
+        // Before it ends here: it can be resumed with its events as long as there is a record.
+        record_sync.forget(id).await?;
+        let here = if manager.contains(&id) { manager.enter(&id, principal).ok() } else { None };
+        match here.filter(|session| !session.is_resuming()) {
+            Some(session) => drop(tear_down(session.end(EndReason::Deleted))),
+            // It is nowhere in this process; or a request resumes it, finds no record after that, and ends it.
+            None => self.events.iter().for_each(|events| events.store.forget(id)),
+        }
+        Ok(())
+    }
+
+    /// Checks that a stored session belongs to the principal of a request, or to none.
+    fn check_owner(&self, record: &SessionRecord, principal: Option<&Principal>) -> Result<(), Refusal> {
+        if record.principal.is_some() && record.principal.as_ref() != principal {
+            return Err(refusal(&self.manager.refuse_wrong_owner()));
+        }
+        Ok(())
     }
 
     fn find(&self, head: &RequestHead) -> SessionLookup {
@@ -420,6 +448,15 @@ impl Sessions {
         };
         self.manager.enter(&id, head.principal.as_ref()).map_err(|refused| refusal(&refused))
     }
+}
+
+/// Waits for a decision or for the session store, and refuses the request if a drain does not wait for it any longer.
+async fn or_shutting_down<T>(
+    work_guard: &WorkGuard,
+    pending: impl Future<Output = Result<T, Refusal>>,
+    retry_after: Duration,
+) -> Result<T, Refusal> {
+    work_guard.or_abort(pending).await.unwrap_or_else(|| Err(Refusal::shutting_down(retry_after)))
 }
 
 /// The response to a DELETE.
@@ -439,8 +476,7 @@ fn with_session_id(mut response: Response<ResponseBody>, id: SessionId) -> Respo
 
 /// Checks that the version header, if present, is the negotiated version.
 // B-102
-fn check_version(head: &RequestHead, session: &Session) -> Result<(), Refusal> {
-    let agreed = session.revision;
+fn check_version(head: &RequestHead, agreed: Revision) -> Result<(), Refusal> {
     match &head.version {
         VersionHeader::Missing => Ok(()),
         VersionHeader::Known(named) if *named == agreed => Ok(()),
