@@ -329,7 +329,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `tower` | tower layers as [`middleware`] |
-//! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas, and of typed arguments against constraints of `schemars` that deserialising does not check |
+//! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas, and of typed arguments against constraints of `schemars` that deserializing does not check |
 //! | `anyhow` | handlers that return `anyhow::Error`, in which protocol errors are found |
 //! | `blocking` | `blocking_tool`, for functions that block; with tokio |
 //! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests), without which they return an error; [`handles`] |

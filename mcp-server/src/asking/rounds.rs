@@ -226,7 +226,7 @@ impl RequestContext {
     ///
     /// # Errors
     ///
-    /// Returns an error if the state cannot be serialised, or is too large.
+    /// Returns an error if the state cannot be serialized, or is too large.
     //
     pub fn seal_state(&self, state: &(impl Serialize + ?Sized)) -> Result<String, AskError> {
         let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))?;

@@ -24,7 +24,7 @@ impl Hooks {
 }
 
 impl ServerBuilder {
-    /// Sets a function that decides about the handshake of each legacy client, before `initialize` is answered. It sees the
+    /// Sets a function that decides about the handshake of each legacy client, before the response to `initialize`. It sees the
     /// client's name, capabilities and revision and the caller, and returns the server for this connection, or an error with
     /// which the client is refused.
     ///

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prompt_may_ask_before_it_answers() {
+    fn a_prompt_may_request_input_first() {
         let made = RoundResult::Complete("hi").into_prompt_result().unwrap();
         let RoundResult::Complete(result) = made else { panic!("expected messages, found {made:?}") };
         assert_eq!(result.messages[0].content.as_text(), Some("hi"));

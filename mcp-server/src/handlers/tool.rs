@@ -92,7 +92,7 @@ impl ArgumentErrors {
 /// });
 /// ```
 ///
-/// Arguments are validated by deserialising them into their type. Further constraints of the schema, such as
+/// Arguments are validated by deserializing them into their type. Further constraints of the schema, such as
 /// `#[schemars(range(max = 8))]`, `length` or `regex`, are enforced with the feature `validate`: arguments of a tool that has
 /// any must fit the whole schema. Without the feature they are hints for the model.
 pub fn tool<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Tool

@@ -20,9 +20,9 @@ const MAX_PATTERN_BYTES: usize = 2 * 1024 * 1024;
 /// How the arguments of a tool are validated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ArgumentChecks {
-    /// By deserialising them, which is enough.
+    /// By deserializing them, which is enough.
     ByType,
-    /// By deserialising them, and by the constraints of the schema that this does not check.
+    /// By deserializing them, and by the constraints of the schema that this does not check.
     Constraints,
     /// By the schema.
     BySchema,
@@ -42,7 +42,7 @@ struct CompiledSchema {
 }
 
 impl Validators {
-    /// Compiles the schemas of a raw tool. Typed arguments need validation only for constraints that deserialising does not
+    /// Compiles the schemas of a raw tool. Typed arguments need validation only for constraints that deserializing does not
     /// check, and typed results need none.
     pub(crate) fn of(tool: &Tool) -> Result<Self, String> {
         let schema = &tool.definition.input_schema;

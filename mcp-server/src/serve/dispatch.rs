@@ -230,8 +230,8 @@ fn call_extension_method(
 ) -> Dispatched {
     match RawObject::parse(params.as_str()) {
         Ok(params) => {
-            let answered = custom(ctx, params);
-            Dispatched::Pending(Box::pin(async move { answered.await.map(Response::Other) }))
+            let result = custom(ctx, params);
+            Dispatched::Pending(Box::pin(async move { result.await.map(Response::Other) }))
         }
         Err(fault) => Dispatched::Ready(Err(ErrorObject::invalid_params(fault.to_string()))),
     }

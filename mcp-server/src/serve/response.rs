@@ -66,7 +66,7 @@ impl Response {
 /// Sends a result or an error.
 pub(crate) fn send(kernel: &mut Connection, responder: Responder, outcome: Result<Response, ErrorObject>) -> Delivery {
     match outcome {
-        Ok(answer) => answer.send(kernel, responder),
+        Ok(response) => response.send(kernel, responder),
         Err(error) => kernel.respond::<CallToolResult>(responder, Err(error)),
     }
 }
