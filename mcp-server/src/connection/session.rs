@@ -1,14 +1,12 @@
 //! Code of the application that runs for as long as a session of a legacy client.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mcp_kernel::server::Principal;
-
+use crate::connection::Connection;
+use crate::connection::caller::{Caller, caller_accessors};
 use crate::connection::handle::ConnectionHandle;
-use crate::connection::{Caller, Connection};
 use crate::serve::endpoint::BoxFuture;
 
 /// Starts the code that runs for as long as a session.
@@ -30,19 +28,6 @@ impl SessionContext {
         &self.connection
     }
 
-    /// Returns the authenticated user that began the session, as the transport reported it; `None` on stdio.
-    #[must_use]
-    pub fn principal(&self) -> Option<&Principal> {
-        self.caller.principal.as_ref()
-    }
-
-    /// Returns a value that the transport attached to the request that began the session, by its type. Over HTTP there is
-    /// an `http::request::Parts`, as in [`RequestContext::extension`](crate::RequestContext::extension).
-    #[must_use]
-    pub fn extension<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.caller.extensions.share()
-    }
-
     /// Returns whether the session began in another process or before a restart, and this process resumes it. The request
     /// is then the first one of the session in this process.
     #[must_use]
@@ -50,6 +35,8 @@ impl SessionContext {
         self.is_resumed
     }
 }
+
+caller_accessors!(SessionContext, " that began the session", " that began the session");
 
 /// The future of a session. A panic ends it, and is logged.
 pub(crate) struct SessionTask(Option<BoxFuture<()>>);

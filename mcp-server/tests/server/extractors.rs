@@ -215,9 +215,7 @@ fn call_as(server: &Server, revision: Revision, tool: &str, caller: &Caller) -> 
 }
 
 fn caller(subject: &str) -> Caller {
-    let mut caller = Caller::default();
-    caller.principal = Some(Principal::new(None, subject));
-    caller
+    Caller::default().principal(Principal::new(None, subject))
 }
 
 // covers: AUT-6
@@ -246,8 +244,7 @@ fn aut_6_users_and_extensions_are_taken_from_the_request() {
         // What no layer attached is a mistake of the server, which the model need not read about.
         let missing = call_as(&server, revision, "note", &ann);
         assert_eq!(text(&missing).as_deref(), Some("the server is not set up for this request"));
-        let mut noted = caller("ann");
-        noted.extensions.insert("a note".to_owned());
+        let noted = caller("ann").extension("a note".to_owned());
         assert_eq!(text(&call_as(&server, revision, "note", &noted)).as_deref(), Some("a note"));
     }
 }
