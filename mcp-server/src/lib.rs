@@ -374,6 +374,8 @@ pub use handlers::contents::IntoContents;
 pub use handlers::error::HandlerError;
 pub use handlers::error_text::ErrorText;
 pub use handlers::extract;
+// Bounds, whose names only the errors of the compiler show.
+#[doc(hidden)]
 pub use handlers::function::{Arguments, ContextFunction, ReadFunction};
 pub use handlers::notification::Notification;
 pub use handlers::prompt::{IntoPromptResult, Prompt, prompt, prompt_fn};
@@ -385,7 +387,13 @@ pub use handlers::text_values::InvalidText;
 pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool, tool_fn};
 pub use handlers::tool_result::{IntoToolResult, Json, RoundResult};
 #[cfg(feature = "mrtr")]
-pub use handles::{Handle, HandleError, HandleValue, Handles};
+pub use handles::error::HandleError;
+#[cfg(feature = "mrtr")]
+pub use handles::handle::Handle;
+#[cfg(feature = "mrtr")]
+pub use handles::kind::Handles;
+#[cfg(feature = "mrtr")]
+pub use handles::value::HandleValue;
 pub use mcp_kernel::server::{Principal, ProtocolExtension, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]

@@ -12,7 +12,7 @@ use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::handlers::error_text;
-use crate::handlers::extract::{HandlerFunction, PromptArguments, Refusal, Requirements, Signature};
+use crate::handlers::extract::{HandlerFunction, PromptKind, Refusal, Requirements, Signature};
 use crate::handlers::function::{Arguments, ContextFunction};
 use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::text_values;
@@ -50,6 +50,7 @@ pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> Res
 )]
 pub trait IntoPromptResult {
     /// Returns why a handler with this result cannot be registered, if there is a reason.
+    #[doc(hidden)]
     #[must_use]
     fn registration_fault() -> Option<&'static str> {
         None
@@ -178,12 +179,12 @@ where
 ///
 /// let review = prompt_fn("review", review).description("Asks for a code review");
 /// ```
-pub fn prompt_fn<Via, F>(name: impl Into<String>, function: F) -> Prompt
+pub fn prompt_fn<Params, F>(name: impl Into<String>, function: F) -> Prompt
 where
-    F: HandlerFunction<PromptArguments, Via>,
+    F: HandlerFunction<PromptKind, Params>,
     F::Output: IntoPromptResult + 'static,
 {
-    let mut signature = Signature::of::<PromptArguments, Via, F>();
+    let mut signature = Signature::of::<PromptKind, Params, F>();
     let function = Arc::new(function);
     let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> ResponseFuture {
         let made = F::call(Arc::clone(&function), ctx.clone(), arguments.clone());

@@ -8,7 +8,7 @@ use mcp_types::{CallToolResult, ErrorObject, RawObject, ToolAnnotations};
 use crate::handlers::arguments::{self, FindHandles, arguments_of};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error_text;
-use crate::handlers::extract::{HandlerFunction, Refusal, Requirements, Signature, ToolArguments, ToolInput};
+use crate::handlers::extract::{ArgumentHandles, HandlerFunction, Refusal, Requirements, Signature, ToolKind};
 use crate::handlers::function::{Arguments, ContextFunction};
 use crate::handlers::tool_result::IntoToolResult;
 #[cfg(feature = "validate")]
@@ -155,15 +155,15 @@ where
 /// let server = Server::builder("greeter", "1.0").state(greetings).tool(tool_fn("greet", greet)).build()?;
 /// # Ok::<(), mcp_server::BuildError>(())
 /// ```
-pub fn tool_fn<Via, F>(name: impl Into<String>, function: F) -> Tool
+pub fn tool_fn<Params, F>(name: impl Into<String>, function: F) -> Tool
 where
-    F: HandlerFunction<ToolArguments, Via>,
+    F: HandlerFunction<ToolKind, Params>,
     F::Output: IntoToolResult + 'static,
 {
     let function = Arc::new(function);
-    Tool::typed::<F::Output>(name, Signature::of::<ToolArguments, Via, F>, |find| {
+    Tool::typed::<F::Output>(name, Signature::of::<ToolKind, Params, F>, |find| {
         Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| {
-            let call = F::call(Arc::clone(&function), ctx.clone(), ToolInput(find));
+            let call = F::call(Arc::clone(&function), ctx.clone(), ArgumentHandles(find));
             Box::pin(async move {
                 match call.await {
                     Ok(value) => respond(&ctx, value),

@@ -5,15 +5,15 @@ mod param;
 mod requirements;
 mod values;
 
+pub use function::HandlerFunction;
+// Bounds and markers, whose names only the errors of the compiler show.
 #[doc(hidden)]
-pub use function::Signature;
-pub use function::{HandlerFunction, HandlerKind};
+pub use function::{HandlerKind, Signature};
+#[doc(hidden)]
 pub use param::{
-    HandlerParam, PromptArguments, ResourceRead, TemplateVariables, ToolArguments, ViaArguments, ViaContext,
-    ViaVariables,
+    ArgumentHandles, ArgumentsParam, ContextParam, HandlerParam, PromptKind, Refusal, ResourceKind, TemplateKind,
+    ToolKind, VariablesParam,
 };
-#[doc(hidden)]
-pub use param::{Refusal, ToolInput};
 pub use requirements::Requirements;
 pub(crate) use requirements::check_state;
 pub use values::{Extension, FromContext, ProgressReporter, State};
