@@ -158,7 +158,8 @@
 //!
 //! [`tool_fn`] and its siblings take functions whose parameters are the context, the arguments and values from the request
 //! ([`extract`]) in any order: the application's [`State`](extract::State), the authenticated [`Principal`], an
-//! [`Extension`](extract::Extension) that a layer attached, or a type of your own. A state that is missing is an error of
+//! [`Extension`](extract::Extension) that a layer attached, the [`Session`](extract::Session) of a legacy client, or a type of
+//! your own. A state that is missing is an error of
 //! [`ServerBuilder::build`]. Handlers of [`tool`](tool()) have the same by [`RequestContext`].
 //!
 //! - Progress and log messages are sent to clients that requested them; otherwise they cost nothing.
@@ -364,7 +365,7 @@ pub use connection::handle::{ConnectionClosed, ConnectionHandle, WeakConnectionH
 pub use connection::handshake::Handshake;
 pub use connection::port::{ConnectionPort, InboxFull};
 pub use connection::scratch::{NoLastingConnection, Scratch};
-pub use connection::session::SessionContext;
+pub use connection::session::{NoSession, SessionContext};
 pub use connection::shared::RouteWaker;
 pub use extensions::Extensions;
 #[cfg(feature = "blocking")]

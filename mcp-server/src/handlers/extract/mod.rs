@@ -17,3 +17,5 @@ pub use param::{
 pub use requirements::Requirements;
 pub(crate) use requirements::check_state;
 pub use values::{Extension, FromContext, ProgressReporter, State};
+
+pub use crate::connection::session::Session;
