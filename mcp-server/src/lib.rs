@@ -76,7 +76,7 @@
 //! Invalid arguments do not reach the handler; the result names the member that is invalid. Constraints such as
 //! `#[schemars(range(max = 8))]` are enforced with the feature `validate`. [`raw_tool`] is for schemas that are not known at
 //! compile time; with the feature `validate`, arguments are validated against them. Functions that block their thread are
-//! for `blocking_tool` (feature `blocking`).
+//! for `blocking_tool` and `blocking_tool_fn` (feature `blocking`).
 //!
 //! # Errors
 //!
@@ -332,7 +332,7 @@
 //! | `tower` | tower layers as [`middleware`] |
 //! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas, and of typed arguments against constraints of `schemars` that deserializing does not check |
 //! | `anyhow` | handlers that return `anyhow::Error`, in which protocol errors are found |
-//! | `blocking` | `blocking_tool`, for functions that block; with tokio |
+//! | `blocking` | `blocking_tool` and `blocking_tool_fn`, for functions that block; with tokio |
 //! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests), without which they return an error; [`handles`] |
 //! | `store-tests` | tests for implementations of [`handles::HandleStore`] |
 
@@ -369,7 +369,7 @@ pub use connection::session::{NoSession, SessionContext};
 pub use connection::shared::RouteWaker;
 pub use extensions::Extensions;
 #[cfg(feature = "blocking")]
-pub use handlers::blocking::blocking_tool;
+pub use handlers::blocking::{blocking_tool, blocking_tool_fn};
 pub use handlers::completion::{Completer, CompletionInput, IntoCompletion};
 pub use handlers::contents::IntoContents;
 pub use handlers::error::HandlerError;

@@ -68,6 +68,13 @@ impl Signature {
         signature
     }
 
+    #[cfg(feature = "blocking")]
+    pub(crate) fn of_blocking<Params, F: super::BlockingFunction<Params>>() -> Self {
+        let mut signature = Self::default();
+        F::describe(&mut signature);
+        signature
+    }
+
     /// The signature of a tool's function that takes the context and arguments.
     pub(crate) fn of_arguments<A: DeserializeOwned + JsonSchema>() -> Self {
         let arguments = Some((type_name::<A>(), Some(schema::of_arguments::<A>())));
@@ -113,6 +120,9 @@ macro_rules! for_each_arity {
         }
     };
 }
+
+#[cfg(feature = "blocking")]
+pub(super) use for_each_arity;
 
 macro_rules! functions {
     ($([$($param:ident: $of:ident),*],)*) => {$(

@@ -1,10 +1,14 @@
 //! What the functions of handlers take from a request: see [`tool_fn`](crate::tool_fn).
 
+#[cfg(feature = "blocking")]
+mod blocking_function;
 mod function;
 mod param;
 mod requirements;
 mod values;
 
+#[cfg(feature = "blocking")]
+pub use blocking_function::BlockingFunction;
 pub use function::HandlerFunction;
 // Bounds and markers, whose names only the errors of the compiler show.
 #[doc(hidden)]
