@@ -31,8 +31,8 @@ pub struct Prompt {
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
     pub(crate) visible: Option<Predicate>,
-    /// Whether required arguments must be there, or the handler decides.
-    pub(crate) checks_arguments: bool,
+    /// The arguments that must be there before the handler, and middleware around it, is called.
+    pub(crate) required: Vec<String>,
     pub(crate) requirements: Requirements,
 }
 
@@ -270,9 +270,12 @@ impl Prompt {
         for (argument, choices) in choices {
             completers.insert_choices(&argument, choices);
         }
-        definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
+        let arguments = arguments.unwrap_or_default();
+        let required = arguments.iter().filter(|argument| argument.required == Some(true));
+        let required = required.map(|argument| argument.name.clone()).collect();
+        definition.arguments = (!arguments.is_empty()).then_some(arguments);
         let requirements = Requirements::default();
-        Self { definition, handler, completers, fault, requirements, visible: None, checks_arguments: true }
+        Self { definition, handler, completers, fault, requirements, visible: None, required }
     }
 
     /// Adds a completer, which suggests values for an argument. Arguments that are enums have one already, which suggests
@@ -293,14 +296,14 @@ impl Prompt {
     pub fn name(&self) -> &str {
         &self.definition.name
     }
+}
 
-    /// Returns a required argument that is missing.
-    pub(crate) fn missing(&self, given: &OrderedMap<String>) -> Option<&str> {
-        if !self.checks_arguments {
-            return None;
-        }
-        let required = self.definition.arguments.iter().flatten().filter(|argument| argument.required == Some(true));
-        required.map(|argument| argument.name.as_str()).find(|name| !given.contains(name))
+/// Checks that arguments are there.
+// PR-5
+pub(crate) fn check_required(required: &[String], given: &OrderedMap<String>) -> Result<(), ErrorObject> {
+    match required.iter().find(|name| !given.contains(name)) {
+        Some(missing) => Err(ErrorObject::invalid_params(format!("missing argument `{missing}`"))),
+        None => Ok(()),
     }
 }
 

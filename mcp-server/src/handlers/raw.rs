@@ -155,7 +155,6 @@ impl Prompt {
         prompt.handler = Arc::new(move |ctx: RequestContext, _: &OrderedMap<String>| -> ResponseFuture {
             Box::pin(call(&handler, ctx, Response::Prompt))
         });
-        prompt.checks_arguments = false;
         prompt
     }
 }

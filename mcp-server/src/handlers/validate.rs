@@ -45,6 +45,13 @@ impl Validators {
     /// Compiles the schemas of a raw tool. Typed arguments need validation only for constraints that deserializing does not
     /// check, and typed results need none.
     pub(crate) fn of(tool: &Tool) -> Result<Self, String> {
+        let output = tool.definition.output_schema.as_ref().filter(|_| tool.checks_output);
+        let output = output.map(|schema| compile("output", schema)).transpose()?;
+        Ok(Self { output, ..Self::of_arguments(tool)? })
+    }
+
+    /// Compiles the schema of the arguments alone.
+    pub(crate) fn of_arguments(tool: &Tool) -> Result<Self, String> {
         let schema = &tool.definition.input_schema;
         let input = match tool.argument_checks {
             ArgumentChecks::ByType => None,
@@ -54,8 +61,7 @@ impl Validators {
             }
             ArgumentChecks::BySchema => Some(compile("input", schema)?),
         };
-        let output = tool.definition.output_schema.as_ref().filter(|_| tool.checks_output);
-        Ok(Self { input, output: output.map(|schema| compile("output", schema)).transpose()? })
+        Ok(Self { input, output: None })
     }
 
     /// Returns why arguments are not valid.
