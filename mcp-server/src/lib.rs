@@ -76,7 +76,7 @@
 //! Invalid arguments do not reach the handler; the result names the member that is invalid. Constraints such as
 //! `#[schemars(range(max = 8))]` are enforced with the feature `validate`. [`raw_tool`] is for schemas that are not known at
 //! compile time; with the feature `validate`, arguments are validated against them. Functions that block their thread are
-//! for `blocking_tool` (feature `blocking`).
+//! for `blocking_tool` and `blocking_tool_fn` (feature `blocking`).
 //!
 //! # Errors
 //!
@@ -158,7 +158,8 @@
 //!
 //! [`tool_fn`] and its siblings take functions whose parameters are the context, the arguments and values from the request
 //! ([`extract`]) in any order: the application's [`State`](extract::State), the authenticated [`Principal`], an
-//! [`Extension`](extract::Extension) that a layer attached, or a type of your own. A state that is missing is an error of
+//! [`Extension`](extract::Extension) that a layer attached, the [`Session`](extract::Session) of a legacy client, or a type of
+//! your own. A state that is missing is an error of
 //! [`ServerBuilder::build`]. Handlers of [`tool`](tool()) have the same by [`RequestContext`].
 //!
 //! - Progress and log messages are sent to clients that requested them; otherwise they cost nothing.
@@ -329,9 +330,9 @@
 //! | feature | adds |
 //! |---|---|
 //! | `tower` | tower layers as [`middleware`] |
-//! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas, and of typed arguments against constraints of `schemars` that deserialising does not check |
+//! | `validate` | validation of the arguments and structured results of [`raw_tool`]s against their JSON Schemas, and of typed arguments against constraints of `schemars` that deserializing does not check |
 //! | `anyhow` | handlers that return `anyhow::Error`, in which protocol errors are found |
-//! | `blocking` | `blocking_tool`, for functions that block; with tokio |
+//! | `blocking` | `blocking_tool` and `blocking_tool_fn`, for functions that block; with tokio |
 //! | `mrtr` (default) | elicitation, sampling and roots requests to modern clients (multi round-trip requests), without which they return an error; [`handles`] |
 //! | `store-tests` | tests for implementations of [`handles::HandleStore`] |
 
@@ -358,21 +359,24 @@ pub use build::builder::ServerBuilder;
 pub use build::error::BuildError;
 pub use build::registry::Registry;
 pub use build::settings::ListKind;
+pub use connection::Connection;
+pub use connection::caller::Caller;
 pub use connection::handle::{ConnectionClosed, ConnectionHandle, WeakConnectionHandle};
 pub use connection::handshake::Handshake;
 pub use connection::port::{ConnectionPort, InboxFull};
 pub use connection::scratch::{NoLastingConnection, Scratch};
-pub use connection::session::SessionContext;
+pub use connection::session::{NoSession, SessionContext};
 pub use connection::shared::RouteWaker;
-pub use connection::{Caller, Connection};
 pub use extensions::Extensions;
 #[cfg(feature = "blocking")]
-pub use handlers::blocking::blocking_tool;
+pub use handlers::blocking::{blocking_tool, blocking_tool_fn};
 pub use handlers::completion::{Completer, CompletionInput, IntoCompletion};
 pub use handlers::contents::IntoContents;
 pub use handlers::error::HandlerError;
 pub use handlers::error_text::ErrorText;
 pub use handlers::extract;
+// Bounds, whose names only the errors of the compiler show.
+#[doc(hidden)]
 pub use handlers::function::{Arguments, ContextFunction, ReadFunction};
 pub use handlers::notification::Notification;
 pub use handlers::prompt::{IntoPromptResult, Prompt, prompt, prompt_fn};
@@ -384,7 +388,13 @@ pub use handlers::text_values::InvalidText;
 pub use handlers::tool::{ArgumentErrors, Tool, raw_tool, tool, tool_fn};
 pub use handlers::tool_result::{IntoToolResult, Json, RoundResult};
 #[cfg(feature = "mrtr")]
-pub use handles::{Handle, HandleError, HandleValue, Handles};
+pub use handles::error::HandleError;
+#[cfg(feature = "mrtr")]
+pub use handles::handle::Handle;
+#[cfg(feature = "mrtr")]
+pub use handles::kind::Handles;
+#[cfg(feature = "mrtr")]
+pub use handles::value::HandleValue;
 pub use mcp_kernel::server::{Principal, ProtocolExtension, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]

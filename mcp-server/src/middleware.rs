@@ -114,6 +114,7 @@ pub trait Middleware {
 /// The async functions that can be middleware: `async |ctx, next| ..`. `Fut` is inferred: the future of the function.
 ///
 /// It stands for a bound on `Fn`, so that the errors of the compiler say what to do.
+#[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "this function cannot be middleware",
     label = "not an async function of a `RequestContext` and `Next` that can be called many times",

@@ -51,7 +51,7 @@ pub(crate) struct Inner {
     pub(crate) on_subscription: Option<SubscriptionHandler>,
     pub(crate) hooks: Hooks,
     pub(crate) registry: RwLock<Arc<Registry>>,
-    /// Serialises updates, so that none is lost.
+    /// Serializes updates, so that none is lost.
     pub(crate) updating: Mutex<()>,
     pub(crate) broadcast: Broadcast,
 }

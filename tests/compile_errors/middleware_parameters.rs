@@ -1,6 +1,6 @@
 // expect: type mismatch in function arguments
 // expect: expected function signature `fn(RequestContext, Next) -> _`
-// expect: to implement `MiddlewareFunction<
+// expect: to implement `mcp_server::middleware::MiddlewareFunction<
 
 use mcp_server::middleware::{self, Next};
 use mcp_server::types::ErrorObject;

@@ -1,5 +1,6 @@
 //! Connects a client to a server in the same process.
 
+use std::any::Any;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::{Arc, LazyLock};
@@ -7,7 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_kernel::Time;
-use mcp_server::{Caller, Connection, Server};
+use mcp_server::{Caller, Connection, Principal, Server};
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::{Clock, Transport, TransportCommand, TransportHandle, TransportKind};
@@ -47,7 +48,39 @@ impl MemoryTransport {
         Self { server, caller: Caller::default() }
     }
 
-    /// Sets the caller that handlers see, as a transport with authentication would.
+    /// Sets the authenticated user that handlers see, as a transport with authentication would.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use mcp_client::{Client, MemoryTransport};
+    /// use mcp_server::{Principal, Server, tool_fn};
+    ///
+    /// let who_am_i = tool_fn("who_am_i", async |user: Principal| user.subject.to_string());
+    /// let server = Server::builder("users", "1.0").tool(who_am_i).build()?;
+    /// let ann = MemoryTransport::new(server).principal(Principal::new(None, "ann"));
+    /// let result = Client::connect(ann).await?.call_tool("who_am_i").await?;
+    /// assert_eq!(result.content[0].as_text(), Some("ann"));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn principal(mut self, principal: Principal) -> Self {
+        self.caller = self.caller.principal(principal);
+        self
+    }
+
+    /// Attaches a value to each request, which handlers get by its type (`RequestContext::extension`), as a transport or a layer
+    /// in front of it would.
+    #[must_use]
+    pub fn extension<T: Any + Send + Sync>(mut self, value: T) -> Self {
+        self.caller = self.caller.extension(value);
+        self
+    }
+
+    /// Sets the caller that handlers see: user and extensions together.
     #[must_use]
     pub fn caller(mut self, caller: Caller) -> Self {
         self.caller = caller;
@@ -156,5 +189,41 @@ impl Pair {
             self.handle.handle_timeout();
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_server::extract::Extension;
+    use mcp_server::tool_fn;
+    use mcp_types::Revision;
+
+    use super::*;
+    use crate::Client;
+
+    /// A test acts as a user, in all revisions.
+    #[tokio::test]
+    async fn handlers_see_the_caller() {
+        struct Role(&'static str);
+
+        let who = async |user: Option<Principal>, role: Option<Extension<Role>>| {
+            let user = user.map_or_else(|| "a stranger".to_owned(), |user| user.subject.to_string());
+            format!("{user}, {}", role.map_or("no role", |role| role.0.0))
+        };
+        let server = Server::builder("users", "1.0").tool(tool_fn("who", who)).build().unwrap();
+        let transport = || MemoryTransport::new(server.clone());
+        let ann = || Principal::new(None, "ann");
+        for revision in Revision::ALL {
+            for (transport, expected) in [
+                (transport(), "a stranger, no role"),
+                (transport().principal(ann()), "ann, no role"),
+                (transport().extension(Role("editor")).principal(ann()), "ann, editor"),
+                (transport().caller(Caller::default().principal(ann())).extension(Role("reader")), "ann, reader"),
+            ] {
+                let client = Client::builder("test", "1.0").revisions([revision]).connect(transport).await.unwrap();
+                let result = client.call_tool("who").await.unwrap();
+                assert_eq!(result.content[0].as_text(), Some(expected), "{revision}");
+            }
+        }
     }
 }

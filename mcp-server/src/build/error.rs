@@ -1,7 +1,15 @@
 //! The errors of building a server.
 
+use std::fmt;
+
 /// An error of building or changing a server. Its message says what to change.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+///
+/// [`Debug`](fmt::Debug) formats the message, too, because that is what a `main` that returns the error prints:
+///
+/// ```text
+/// Error: there is a tool `search` already: give one of the two another name, or remove the old one first
+/// ```
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A name, URI or template that is registered already.
@@ -145,11 +153,16 @@ impl BuildError {
     }
 }
 
-/// For a `main` that returns [`std::io::Result`]. It keeps the message rather than the value, because such a `main` prints
-/// the `Debug` form.
+impl fmt::Debug for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// For functions that return [`std::io::Result`].
 impl From<BuildError> for std::io::Error {
     fn from(error: BuildError) -> Self {
-        Self::new(std::io::ErrorKind::InvalidInput, error.to_string())
+        Self::new(std::io::ErrorKind::InvalidInput, error)
     }
 }
 
@@ -157,9 +170,14 @@ impl From<BuildError> for std::io::Error {
 mod tests {
     use super::*;
 
+    /// A `main` prints the `Debug` form.
     #[test]
     fn a_main_shows_what_to_do() {
-        let shown = format!("{:?}", std::io::Error::from(BuildError::MissingName));
-        assert!(shown.contains("a server needs a name and a version"), "{shown}");
+        let error = || BuildError::Duplicate { what: "tool", name: "a".to_owned() };
+        let boxed: Box<dyn std::error::Error> = error().into();
+        assert_eq!(format!("{boxed:?}"), error().to_string());
+        let io = std::io::Error::from(error());
+        assert!(format!("{io:?}").contains(&error().to_string()), "{io:?}");
+        assert_eq!(io.downcast::<BuildError>().unwrap(), error());
     }
 }

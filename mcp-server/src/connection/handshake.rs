@@ -1,18 +1,18 @@
 //! The decision of the application about the handshake of a legacy client.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 
-use mcp_kernel::server::{HandshakeRequest, Principal};
+use mcp_kernel::server::HandshakeRequest;
 use mcp_types::{
     ClientCapabilities, ClientCapability, ErrorObject, Implementation, InitializeRequestParams, ProtocolVersion,
     RawObject, Revision,
 };
 
-use crate::connection::{Caller, Connection};
+use crate::connection::Connection;
+use crate::connection::caller::{Caller, caller_accessors};
 use crate::extensions::Extensions;
 use crate::serve::endpoint::BoxFuture;
 use crate::server::Server;
@@ -69,19 +69,6 @@ impl Handshake {
         self.revision
     }
 
-    /// Returns the authenticated user, as the transport reported it; `None` on stdio.
-    #[must_use]
-    pub fn principal(&self) -> Option<&Principal> {
-        self.caller.principal.as_ref()
-    }
-
-    /// Returns a value that the transport attached to the request, by its type. Over HTTP there is an
-    /// `http::request::Parts`, as in [`RequestContext::extension`](crate::RequestContext::extension).
-    #[must_use]
-    pub fn extension<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.caller.extensions.share()
-    }
-
     /// Returns whether the handshake took place in another process or before a restart, and this process resumes the
     /// session. The caller is then that of the current request, and an error makes the session unknown.
     #[must_use]
@@ -89,6 +76,8 @@ impl Handshake {
         self.is_resumed
     }
 }
+
+caller_accessors!(Handshake, "", "");
 
 impl std::fmt::Debug for Handshake {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

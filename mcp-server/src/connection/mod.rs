@@ -1,6 +1,7 @@
 //! The connection to one client: the kernel's state machine, and the handlers that run for it.
 
 pub(crate) mod broadcast;
+pub(crate) mod caller;
 pub(crate) mod catch_panic;
 mod events;
 pub(crate) mod handle;
@@ -27,6 +28,7 @@ use mcp_types::jsonrpc::{EnvelopeSummary, Incoming};
 use mcp_types::{ErrorObject, RawObject, Revision};
 use tracing::Span;
 
+use crate::connection::caller::Caller;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::handshake::{ChosenServer, PendingHandshake};
 use crate::connection::port::ConnectionPort;
@@ -34,7 +36,6 @@ use crate::connection::running::{RunningHandler, RunningHandlers};
 use crate::connection::session::SessionTask;
 use crate::connection::shared::{RouteWaker, Shared, State};
 use crate::connection::teardown::run_teardown;
-use crate::extensions::Extensions;
 use crate::serve::context::RequestContext;
 use crate::serve::end::Outcome;
 use crate::serve::endpoint::BoxFuture;
@@ -73,16 +74,6 @@ struct QueuedRequest {
     ctx: RequestContext,
     responder: Responder,
     span: Span,
-}
-
-/// The sender of a message, as far as the transport knows it.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Caller {
-    /// The authenticated user, if any.
-    pub principal: Option<Principal>,
-    /// Values for handlers, which they get with [`RequestContext::extension`].
-    pub extensions: Extensions,
 }
 
 impl Connection {

@@ -7,7 +7,7 @@ use mcp_kernel::{Deadline, RequestKey, Time};
 use mcp_types::RawObject;
 use mcp_types::jsonrpc::{Incoming, Message, Payload};
 
-use crate::connection::Caller;
+use crate::connection::caller::Caller;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::handshake::ChosenServer;
 use crate::connection::shared::{Inbox, Shared, State};

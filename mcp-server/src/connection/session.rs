@@ -1,46 +1,125 @@
-//! Code of the application that runs for as long as a session of a legacy client.
+//! Sessions of legacy clients, and code of the application that runs for as long as they last.
 
-use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mcp_kernel::server::Principal;
+use mcp_types::Era;
 
+use crate::asking::error::DeveloperHint;
+use crate::connection::Connection;
+use crate::connection::caller::{Caller, caller_accessors};
 use crate::connection::handle::ConnectionHandle;
-use crate::connection::{Caller, Connection};
+use crate::connection::scratch::Scratch;
+use crate::serve::context::RequestContext;
 use crate::serve::endpoint::BoxFuture;
 
 /// Starts the code that runs for as long as a session.
 pub(crate) type SessionHandler = Arc<dyn Fn(SessionContext) -> BoxFuture<()> + Send + Sync>;
 
+/// The session of a legacy client: after the handshake on stdio, and an HTTP session. Modern clients have none, and neither do
+/// legacy clients of a server without sessions.
+///
+/// Functions of [`tool_fn`](crate::tool_fn) take it as a parameter, and get the session of their request. If there is none,
+/// the request fails with [`NoSession`], and the function is not called; an `Option<Session>` is `None`. Use
+/// [`Session::of_request`] in other handlers.
+///
+/// # Examples
+///
+/// ```
+/// use std::sync::Mutex;
+///
+/// use mcp_server::extract::Session;
+/// use mcp_server::tool_fn;
+///
+/// #[derive(Default)]
+/// struct Visited(Mutex<Vec<String>>);
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Visit { page: String }
+///
+/// async fn visit(session: Session, Visit { page }: Visit) -> String {
+///     let visited = session.scratch().get_or_insert_with(Visited::default);
+///     let mut pages = visited.0.lock().expect("no panic while the list is locked");
+///     pages.push(page);
+///     format!("{} pages in this session", pages.len())
+/// }
+///
+/// let visit = tool_fn("visit", visit);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Session(ConnectionHandle);
+
+impl Session {
+    /// Returns the session of a request.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request has no session.
+    pub fn of_request(ctx: &RequestContext) -> Result<Self, NoSession> {
+        let connection = ctx.connection();
+        // On stdio, requests of both eras share a connection.
+        let has_session = ctx.era() == Era::Legacy && connection.scratch().is_ok();
+        has_session.then(|| Self(connection.clone())).ok_or_else(NoSession::new)
+    }
+
+    /// Returns the session id, over HTTP; `None` on stdio, where the connection is the session. It gives access to the session, so
+    /// keep it out of logs.
+    #[must_use]
+    pub fn id(&self) -> Option<String> {
+        self.0.session_id()
+    }
+
+    /// Returns the values that handlers keep for as long as the session lasts.
+    #[must_use]
+    pub fn scratch(&self) -> &Scratch {
+        self.0.scratch().expect("the connection of a session lasts")
+    }
+
+    /// Returns the connection.
+    #[must_use]
+    pub fn connection(&self) -> &ConnectionHandle {
+        &self.0
+    }
+}
+
+/// The error of a request that needs a session and has none.
+///
+/// Its text is for clients. Its [`source`](std::error::Error::source), which is logged, says what the developer of the server
+/// can do.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("this request needs a session, and the client has none")]
+pub struct NoSession(#[source] DeveloperHint);
+
+impl NoSession {
+    fn new() -> Self {
+        Self(DeveloperHint::from(
+            "modern clients have no sessions: keep the state between calls by handles (`Handles`), which work with all clients, \
+             or take an `Option<Session>`; legacy clients have sessions on stdio, and over HTTP with `SessionMode::Stateful`",
+        ))
+    }
+}
+
 /// A session of a legacy client, for [`ServerBuilder::on_session`](crate::ServerBuilder::on_session): its connection, the
 /// request that began it, and its user.
 #[derive(Clone, Debug)]
 pub struct SessionContext {
-    connection: ConnectionHandle,
+    session: Session,
     caller: Caller,
     is_resumed: bool,
 }
 
 impl SessionContext {
+    /// Returns the session, as handlers get it.
+    #[must_use]
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
     /// Returns the connection.
     #[must_use]
     pub fn connection(&self) -> &ConnectionHandle {
-        &self.connection
-    }
-
-    /// Returns the authenticated user that began the session, as the transport reported it; `None` on stdio.
-    #[must_use]
-    pub fn principal(&self) -> Option<&Principal> {
-        self.caller.principal.as_ref()
-    }
-
-    /// Returns a value that the transport attached to the request that began the session, by its type. Over HTTP there is
-    /// an `http::request::Parts`, as in [`RequestContext::extension`](crate::RequestContext::extension).
-    #[must_use]
-    pub fn extension<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.caller.extensions.share()
+        self.session.connection()
     }
 
     /// Returns whether the session began in another process or before a restart, and this process resumes it. The request
@@ -50,6 +129,8 @@ impl SessionContext {
         self.is_resumed
     }
 }
+
+caller_accessors!(SessionContext, " that began the session", " that began the session");
 
 /// The future of a session. A panic ends it, and is logged.
 pub(crate) struct SessionTask(Option<BoxFuture<()>>);
@@ -112,7 +193,7 @@ impl Connection {
     pub(super) fn start_session(&mut self, caller: Caller, is_resumed: bool) {
         let Some(run) = &self.server.hooks().on_session else { return };
         if self.session_state().is_some() {
-            let session = SessionContext { connection: self.handle(), caller, is_resumed };
+            let session = SessionContext { session: Session(self.handle()), caller, is_resumed };
             self.session = Some(SessionTask::new(run, session));
         }
     }

@@ -40,6 +40,7 @@ pub struct CompletionInput {
 )]
 pub trait Completer: Send + Sync + 'static {
     /// Returns why the completer cannot be registered, if there is a reason.
+    #[doc(hidden)]
     fn registration_fault(&self) -> Option<&'static str> {
         None
     }
@@ -71,6 +72,7 @@ where
 )]
 pub trait IntoCompletion {
     /// Returns why a completer with this result cannot be registered, if there is a reason.
+    #[doc(hidden)]
     #[must_use]
     fn registration_fault() -> Option<&'static str> {
         None

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-/// Returns whether a schema, with the formats that `schemars` has for Rust's numbers, has constraints that deserialising does
+/// Returns whether a schema, with the formats that `schemars` has for Rust's numbers, has constraints that deserializing does
 /// not check: `#[schemars(range(..))]`, `length`, `regex` and the like. Types, names of variants and required members are
-/// checked by deserialising, and so are the bounds of integers that follow from their types.
+/// checked by deserializing, and so are the bounds of integers that follow from their types.
 pub(crate) fn are_in(schema: &Value) -> bool {
     let Value::Object(schema) = schema else { return false };
     schema.iter().any(|(keyword, value)| match keyword.as_str() {
@@ -15,7 +15,7 @@ pub(crate) fn are_in(schema: &Value) -> bool {
         | "patternProperties" => true,
         // Tuples have them by their type. So have arrays, whose schemas do not differ from those of vectors with a length.
         "minItems" | "maxItems" => !schema.contains_key("prefixItems"),
-        // The formats of other types are checked by deserialising.
+        // The formats of other types are checked by deserializing.
         "format" => matches!(value.as_str(), Some("email" | "uri")),
         "properties" | "$defs" => value.as_object().is_some_and(|schemas| schemas.values().any(are_in)),
         "allOf" | "anyOf" | "oneOf" | "prefixItems" => {

@@ -25,6 +25,7 @@ use crate::serve::response::Response;
 )]
 pub trait IntoContents {
     /// Returns why a handler with this result cannot be registered, if there is a reason.
+    #[doc(hidden)]
     #[must_use]
     fn registration_fault() -> Option<&'static str> {
         None

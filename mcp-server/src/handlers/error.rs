@@ -143,11 +143,16 @@ impl HandlerError {
 
 /// The next cause of an error.
 fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+    // Its source is a copy of itself, for errors that stand for it.
+    if error.is::<ErrorObject>() {
+        return None;
+    }
     // `std::io::Error` skips the error that it was created from.
     if let Some(inner) = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
         return Some(inner);
     }
-    error.source()
+    let source = error.source()?;
+    Some(ErrorObject::downcast(source).map_or(source, |object| object))
 }
 
 impl fmt::Display for HandlerError {
@@ -231,6 +236,8 @@ mod tests {
         Object(#[from] ErrorObject),
         #[error(transparent)]
         Ask(#[from] AskError),
+        #[error(transparent)]
+        Protocol(ErrorObject),
     }
 
     #[derive(Debug, thiserror::Error)]
@@ -274,6 +281,14 @@ mod tests {
         assert_eq!(code(Inner::from(missing())), found);
         assert_eq!(code(Outer(missing().into())), found);
         assert_eq!(code(std::sync::Arc::new(missing())), found);
+        let found = Some(ErrorCode::INVALID_PARAMS);
+        assert_eq!(code(Inner::Protocol(object())), found);
+        assert_eq!(code(Outer(Inner::Protocol(object()))), found);
+        assert_eq!(code(io::Error::other(Inner::Protocol(object()))), found);
+        assert_eq!(code(std::sync::Arc::new(object())), found);
+        let error = HandlerError::from(Outer(Inner::Protocol(object())));
+        assert_eq!(error.causes(), "the outer part failed: no (code -32602)");
+        assert_eq!(error.find::<ErrorObject>(), Some(&object()));
         let invalid = InvalidInput { key: "a".into(), fault: "no".into() };
         assert_eq!(code(Inner::from(AskError::from(invalid))), Some(ErrorCode::INVALID_PARAMS));
     }
@@ -288,6 +303,7 @@ mod tests {
         assert_eq!(code(anyhow::Error::from(object()).context("first").context("second")), found);
         assert_eq!(code(anyhow::anyhow!("no").context(object())), found);
         assert_eq!(code(HandlerError::new(anyhow::Error::from(object()))), found);
+        assert_eq!(code(anyhow::Error::from(Inner::Protocol(object())).context("first")), found);
         let twice = Err::<(), _>(Outer(object().into())).context("first").map_err(HandlerError::new);
         assert_eq!(code(twice.unwrap_err()), found);
         let error = HandlerError::new(anyhow::anyhow!("cause").context("context"));

@@ -4,22 +4,27 @@ use std::sync::Arc;
 
 use mcp_types::{ErrorObject, GetPromptRequestParams, OrderedMap, ReadResourceRequestParams};
 
+#[cfg(feature = "validate")]
+use crate::handlers::arguments::arguments_of;
 use crate::handlers::contents::{ContentsDefaults, with_defaults};
-use crate::handlers::prompt::Prompt;
+use crate::handlers::prompt::{Prompt, check_required};
 use crate::handlers::resource::Resource;
 use crate::handlers::template::{RequestedUri, Template};
 use crate::handlers::tool::{ArgumentErrors, Tool};
+#[cfg(feature = "validate")]
+use crate::handlers::validate::{ArgumentChecks, Validators};
 use crate::middleware::Middleware;
 use crate::serve::context::RequestContext;
 use crate::serve::dispatch::decode;
 use crate::serve::endpoint::{Endpoint, EndpointFuture, ResponseFuture};
 
 // Handlers take what dispatch has decoded. Middleware passes on the context alone, so that a handler with middleware decodes
-// its part of the parameters again.
+// its part of the parameters again. It also checks the arguments, which dispatch does otherwise: middleware that refuses a
+// caller, or counts calls, comes before.
 
 impl Tool {
     /// Adds [middleware](crate::middleware) around the calls of this tool. What is added last sees a call first; middleware of
-    /// the server sees it before.
+    /// the server sees it before. Arguments are decoded and validated inside of it.
     ///
     /// # Examples
     ///
@@ -34,9 +39,26 @@ impl Tool {
     /// let secret = tool("secret", async |_, _: NoArguments| "42").layer(members_only);
     /// ```
     pub fn layer(mut self, middleware: impl Middleware) -> Self {
+        #[cfg(feature = "validate")]
+        let validators = match Validators::of_arguments(&self) {
+            Ok(validators) => validators,
+            Err(fault) => {
+                self.fault.get_or_insert(fault);
+                Validators::default()
+            }
+        };
+        // Dispatch has nothing left to check, and neither has the next middleware.
+        #[cfg(feature = "validate")]
+        {
+            self.argument_checks = ArgumentChecks::ByType;
+        }
         let handler = self.handler;
         let inner = Endpoint::new(move |ctx| {
             let errors = ctx.server().settings().argument_errors;
+            #[cfg(feature = "validate")]
+            if let Some(fault) = validators.check_arguments(arguments_of(ctx.params())) {
+                return Box::pin(std::future::ready(errors.respond(fault)));
+            }
             handler(ctx, errors)
         });
         let outer = middleware.wrap(inner);
@@ -47,11 +69,17 @@ impl Tool {
 
 impl Prompt {
     /// Adds [middleware](crate::middleware) around `prompts/get` of this prompt. What is added last sees a request first;
-    /// middleware of the server sees it before.
+    /// middleware of the server sees it before. Arguments are checked and decoded inside of it.
     pub fn layer(mut self, middleware: impl Middleware) -> Self {
-        let handler = self.handler;
+        let (handler, required) = (self.handler, std::mem::take(&mut self.required));
         let inner = Endpoint::new(move |ctx| match decode(ctx.params()) {
-            Ok(GetPromptRequestParams { arguments, .. }) => handler(ctx, &arguments.unwrap_or_default()),
+            Ok(GetPromptRequestParams { arguments, .. }) => {
+                let arguments = arguments.unwrap_or_default();
+                match check_required(&required, &arguments) {
+                    Ok(()) => handler(ctx, &arguments),
+                    Err(error) => failed(error),
+                }
+            }
             Err(error) => failed(error),
         });
         let outer = middleware.wrap(inner);

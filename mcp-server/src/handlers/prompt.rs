@@ -12,7 +12,7 @@ use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error::{BoxError, HandlerError, unsupported};
 use crate::handlers::error_text;
-use crate::handlers::extract::{HandlerFunction, PromptArguments, Refusal, Requirements, Signature};
+use crate::handlers::extract::{HandlerFunction, PromptKind, Refusal, Requirements, Signature};
 use crate::handlers::function::{Arguments, ContextFunction};
 use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::handlers::text_values;
@@ -31,8 +31,8 @@ pub struct Prompt {
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
     pub(crate) visible: Option<Predicate>,
-    /// Whether required arguments must be there, or the handler decides.
-    pub(crate) checks_arguments: bool,
+    /// The arguments that must be there before the handler, and middleware around it, is called.
+    pub(crate) required: Vec<String>,
     pub(crate) requirements: Requirements,
 }
 
@@ -50,6 +50,7 @@ pub(crate) type Handler = Arc<dyn Fn(RequestContext, &OrderedMap<String>) -> Res
 )]
 pub trait IntoPromptResult {
     /// Returns why a handler with this result cannot be registered, if there is a reason.
+    #[doc(hidden)]
     #[must_use]
     fn registration_fault() -> Option<&'static str> {
         None
@@ -178,12 +179,12 @@ where
 ///
 /// let review = prompt_fn("review", review).description("Asks for a code review");
 /// ```
-pub fn prompt_fn<Via, F>(name: impl Into<String>, function: F) -> Prompt
+pub fn prompt_fn<Params, F>(name: impl Into<String>, function: F) -> Prompt
 where
-    F: HandlerFunction<PromptArguments, Via>,
+    F: HandlerFunction<PromptKind, Params>,
     F::Output: IntoPromptResult + 'static,
 {
-    let mut signature = Signature::of::<PromptArguments, Via, F>();
+    let mut signature = Signature::of::<PromptKind, Params, F>();
     let function = Arc::new(function);
     let handler = Arc::new(move |ctx: RequestContext, arguments: &OrderedMap<String>| -> ResponseFuture {
         let made = F::call(Arc::clone(&function), ctx.clone(), arguments.clone());
@@ -269,9 +270,12 @@ impl Prompt {
         for (argument, choices) in choices {
             completers.insert_choices(&argument, choices);
         }
-        definition.arguments = arguments.ok().filter(|arguments| !arguments.is_empty());
+        let arguments = arguments.unwrap_or_default();
+        let required = arguments.iter().filter(|argument| argument.required == Some(true));
+        let required = required.map(|argument| argument.name.clone()).collect();
+        definition.arguments = (!arguments.is_empty()).then_some(arguments);
         let requirements = Requirements::default();
-        Self { definition, handler, completers, fault, requirements, visible: None, checks_arguments: true }
+        Self { definition, handler, completers, fault, requirements, visible: None, required }
     }
 
     /// Adds a completer, which suggests values for an argument. Arguments that are enums have one already, which suggests
@@ -292,14 +296,14 @@ impl Prompt {
     pub fn name(&self) -> &str {
         &self.definition.name
     }
+}
 
-    /// Returns a required argument that is missing.
-    pub(crate) fn missing(&self, given: &OrderedMap<String>) -> Option<&str> {
-        if !self.checks_arguments {
-            return None;
-        }
-        let required = self.definition.arguments.iter().flatten().filter(|argument| argument.required == Some(true));
-        required.map(|argument| argument.name.as_str()).find(|name| !given.contains(name))
+/// Checks that arguments are there.
+// PR-5
+pub(crate) fn check_required(required: &[String], given: &OrderedMap<String>) -> Result<(), ErrorObject> {
+    match required.iter().find(|name| !given.contains(name)) {
+        Some(missing) => Err(ErrorObject::invalid_params(format!("missing argument `{missing}`"))),
+        None => Ok(()),
     }
 }
 
@@ -313,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_prompt_may_ask_before_it_answers() {
+    fn a_prompt_may_request_input_first() {
         let made = RoundResult::Complete("hi").into_prompt_result().unwrap();
         let RoundResult::Complete(result) = made else { panic!("expected messages, found {made:?}") };
         assert_eq!(result.messages[0].content.as_text(), Some("hi"));

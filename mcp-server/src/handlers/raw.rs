@@ -20,15 +20,23 @@ use crate::serve::endpoint::ResponseFuture;
 use crate::serve::response::Response;
 use crate::uri_template::UriTemplate;
 
-/// Reads a definition; the error is for the builder to report.
-fn read<D: DeserializeOwned>(definition: &RawObject) -> Result<D, String> {
-    definition.decode().map_err(|error| format!("the definition is not valid: {error}"))
-}
-
-/// The name of a definition that is not valid, as far as it has one.
-fn name_of(definition: &RawObject, member: &str) -> String {
-    let members = definition.decode::<OrderedMap<RawJson>>().unwrap_or_default();
-    members.get(member).and_then(|name| name.decode().ok()).unwrap_or_default()
+/// Reads a definition. Of one that is not valid, reads `name`, which is what the builder reports the returned fault with.
+fn read<D: DeserializeOwned>(
+    raw: &RawObject,
+    definition: &mut D,
+    (member, name): (&str, impl FnOnce(&mut D) -> &mut String),
+) -> Option<String> {
+    match raw.decode() {
+        Ok(read) => {
+            *definition = read;
+            None
+        }
+        Err(error) => {
+            let members = raw.decode::<OrderedMap<RawJson>>().unwrap_or_default();
+            *name(definition) = members.get(member).and_then(|name| name.decode().ok()).unwrap_or_default();
+            Some(format!("the definition is not valid: {error}"))
+        }
+    }
 }
 
 /// Calls a raw handler with the parameters of the request.
@@ -123,10 +131,7 @@ impl Tool {
     {
         let handler = extension_method::boxed(handler);
         let mut tool = raw_tool(String::new(), RawObject::empty(), async |_, _| "");
-        match read(&definition) {
-            Ok(read) => tool.definition = read,
-            Err(fault) => (tool.definition.name, tool.fault) = (name_of(&definition, "name"), Some(fault)),
-        }
+        tool.fault = read(&definition, &mut tool.definition, ("name", |tool| &mut tool.name));
         tool.handler = Arc::new(move |ctx: RequestContext, _: ArgumentErrors| -> ResponseFuture {
             Box::pin(call(&handler, ctx, Response::ToolCall))
         });
@@ -148,14 +153,10 @@ impl Prompt {
     {
         let handler = extension_method::boxed(handler);
         let mut prompt = prompt(String::new(), async |_, _: NoArguments| "");
-        match read(&definition) {
-            Ok(read) => prompt.definition = read,
-            Err(fault) => (prompt.definition.name, prompt.fault) = (name_of(&definition, "name"), Some(fault)),
-        }
+        prompt.fault = read(&definition, &mut prompt.definition, ("name", |prompt| &mut prompt.name));
         prompt.handler = Arc::new(move |ctx: RequestContext, _: &OrderedMap<String>| -> ResponseFuture {
             Box::pin(call(&handler, ctx, Response::Prompt))
         });
-        prompt.checks_arguments = false;
         prompt
     }
 }
@@ -170,10 +171,7 @@ impl Resource {
     {
         let handler = extension_method::boxed(handler);
         let mut resource = resource(String::new(), String::new(), async |_| "");
-        match read(&definition) {
-            Ok(read) => resource.definition = read,
-            Err(fault) => (resource.definition.uri, resource.fault) = (name_of(&definition, "uri"), Some(fault)),
-        }
+        resource.fault = read(&definition, &mut resource.definition, ("uri", |resource| &mut resource.uri));
         resource.handler = Arc::new(move |ctx: RequestContext, defaults: ContentsDefaults| {
             with_defaults(call(&handler, ctx, Response::Contents), defaults)
         });
@@ -191,16 +189,10 @@ impl Template {
     {
         let handler = extension_method::boxed(handler);
         let mut template = template(String::new(), String::new(), async |_, _| "");
-        match read::<mcp_types::ResourceTemplate>(&definition) {
-            Ok(read) => {
-                let parsed = UriTemplate::parse(&read.uri_template);
-                template.fault = parsed.as_ref().err().map(ToString::to_string);
-                (template.definition, template.template) = (read, parsed.ok());
-            }
-            Err(fault) => {
-                (template.definition.uri_template, template.fault) = (name_of(&definition, "uriTemplate"), Some(fault));
-            }
-        }
+        let fault = read(&definition, &mut template.definition, ("uriTemplate", |template| &mut template.uri_template));
+        let parsed = UriTemplate::parse(&template.definition.uri_template);
+        template.fault = fault.or_else(|| parsed.as_ref().err().map(ToString::to_string));
+        template.template = parsed.ok();
         template.handler = Arc::new(move |ctx: RequestContext, _: RequestedUri<'_>, defaults: ContentsDefaults| {
             with_defaults(call(&handler, ctx, Response::Contents), defaults)
         });

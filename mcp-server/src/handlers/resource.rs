@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::handlers::contents::{ContentsDefaults, IntoContents, read_or_refuse, read_response, readable};
 use crate::handlers::definition::definition_setters;
-use crate::handlers::extract::{HandlerFunction, Requirements, ResourceRead, Signature};
+use crate::handlers::extract::{HandlerFunction, Requirements, ResourceKind, Signature};
 use crate::handlers::function::ReadFunction;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
@@ -65,12 +65,12 @@ where
 ///
 /// let motto = resource_fn("house://motto", "motto", async |State(motto): State<Motto>| motto.0.clone());
 /// ```
-pub fn resource_fn<Via, F>(uri: impl Into<String>, name: impl Into<String>, function: F) -> Resource
+pub fn resource_fn<Params, F>(uri: impl Into<String>, name: impl Into<String>, function: F) -> Resource
 where
-    F: HandlerFunction<ResourceRead, Via>,
+    F: HandlerFunction<ResourceKind, Params>,
     F::Output: IntoContents + 'static,
 {
-    let signature = Signature::of::<ResourceRead, Via, F>();
+    let signature = Signature::of::<ResourceKind, Params, F>();
     let uri = uri.into();
     let address: Arc<str> = uri.as_str().into();
     let function = Arc::new(function);

@@ -40,7 +40,7 @@ pub(crate) struct ArgumentsSchema {
     pub(crate) schema: RawObject,
     /// The doc comment of the struct, which is not part of the schema: it describes the tool or prompt.
     pub(crate) description: Option<String>,
-    /// Whether the schema has constraints that deserialising does not check.
+    /// Whether the schema has constraints that deserializing does not check.
     #[cfg(feature = "validate")]
     pub(crate) has_constraints: bool,
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::contents::{ContentsDefaults, IntoContents, read_or_refuse, read_response, readable};
 use crate::handlers::definition::definition_setters;
-use crate::handlers::extract::{HandlerFunction, Requirements, Signature, TemplateVariables};
+use crate::handlers::extract::{HandlerFunction, Requirements, Signature, TemplateKind};
 use crate::handlers::function::ContextFunction;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::ResponseFuture;
@@ -85,12 +85,12 @@ where
 ///     (1..=366).contains(&day).then(|| format!("nothing happened on day {day} of {year}"))
 /// });
 /// ```
-pub fn template_fn<Via, F>(uri_template: impl Into<String>, name: impl Into<String>, function: F) -> Template
+pub fn template_fn<Params, F>(uri_template: impl Into<String>, name: impl Into<String>, function: F) -> Template
 where
-    F: HandlerFunction<TemplateVariables, Via>,
+    F: HandlerFunction<TemplateKind, Params>,
     F::Output: IntoContents + 'static,
 {
-    let signature = Signature::of::<TemplateVariables, Via, F>();
+    let signature = Signature::of::<TemplateKind, Params, F>();
     let function = Arc::new(function);
     let handler =
         Arc::new(move |ctx: RequestContext, address: RequestedUri<'_>, defaults: ContentsDefaults| -> ResponseFuture {

@@ -64,10 +64,10 @@ enum Fault {
     Unnamed(String),
 }
 
-/// All texts, which deserialise as a map.
+/// All texts, which deserialize as a map.
 struct Texts<'a, I> {
     pairs: I,
-    /// The pair whose name was deserialised last.
+    /// The pair whose name was deserialized last.
     current: Option<(&'a str, &'a str)>,
 }
 

@@ -8,7 +8,7 @@ use mcp_types::{CallToolResult, ErrorObject, RawObject, ToolAnnotations};
 use crate::handlers::arguments::{self, FindHandles, arguments_of};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error_text;
-use crate::handlers::extract::{HandlerFunction, Refusal, Requirements, Signature, ToolArguments, ToolInput};
+use crate::handlers::extract::{ArgumentHandles, HandlerFunction, Refusal, Requirements, Signature, ToolKind};
 use crate::handlers::function::{Arguments, ContextFunction};
 use crate::handlers::tool_result::IntoToolResult;
 #[cfg(feature = "validate")]
@@ -92,7 +92,7 @@ impl ArgumentErrors {
 /// });
 /// ```
 ///
-/// Arguments are validated by deserialising them into their type. Further constraints of the schema, such as
+/// Arguments are validated by deserializing them into their type. Further constraints of the schema, such as
 /// `#[schemars(range(max = 8))]`, `length` or `regex`, are enforced with the feature `validate`: arguments of a tool that has
 /// any must fit the whole schema. Without the feature they are hints for the model.
 pub fn tool<A, F, Fut, R>(name: impl Into<String>, handler: F) -> Tool
@@ -155,15 +155,15 @@ where
 /// let server = Server::builder("greeter", "1.0").state(greetings).tool(tool_fn("greet", greet)).build()?;
 /// # Ok::<(), mcp_server::BuildError>(())
 /// ```
-pub fn tool_fn<Via, F>(name: impl Into<String>, function: F) -> Tool
+pub fn tool_fn<Params, F>(name: impl Into<String>, function: F) -> Tool
 where
-    F: HandlerFunction<ToolArguments, Via>,
+    F: HandlerFunction<ToolKind, Params>,
     F::Output: IntoToolResult + 'static,
 {
     let function = Arc::new(function);
-    Tool::typed::<F::Output>(name, Signature::of::<ToolArguments, Via, F>, |find| {
+    Tool::typed::<F::Output>(name, Signature::of::<ToolKind, Params, F>, |find| {
         Arc::new(move |ctx: RequestContext, errors: ArgumentErrors| {
-            let call = F::call(Arc::clone(&function), ctx.clone(), ToolInput(find));
+            let call = F::call(Arc::clone(&function), ctx.clone(), ArgumentHandles(find));
             Box::pin(async move {
                 match call.await {
                     Ok(value) => respond(&ctx, value),

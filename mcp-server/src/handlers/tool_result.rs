@@ -50,6 +50,7 @@ pub trait IntoToolResult {
     }
 
     /// Returns why a handler with this result cannot be registered, if there is a reason.
+    #[doc(hidden)]
     #[must_use]
     fn registration_fault() -> Option<&'static str> {
         None

@@ -20,9 +20,9 @@ const MAX_PATTERN_BYTES: usize = 2 * 1024 * 1024;
 /// How the arguments of a tool are validated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum ArgumentChecks {
-    /// By deserialising them, which is enough.
+    /// By deserializing them, which is enough.
     ByType,
-    /// By deserialising them, and by the constraints of the schema that this does not check.
+    /// By deserializing them, and by the constraints of the schema that this does not check.
     Constraints,
     /// By the schema.
     BySchema,
@@ -42,11 +42,19 @@ struct CompiledSchema {
 }
 
 impl Validators {
-    /// Compiles the schemas of a raw tool. Typed arguments need validation only for constraints that deserialising does not
+    /// Compiles the schemas of a raw tool. Typed arguments need validation only for constraints that deserializing does not
     /// check, and typed results need none.
     ///
     /// Returns `None` if there is nothing to validate.
     pub(crate) fn of(tool: &Tool) -> Result<Option<Self>, String> {
+        let output = tool.definition.output_schema.as_ref().filter(|_| tool.checks_output);
+        let output = output.map(|schema| compile("output", schema)).transpose()?;
+        let validators = Self { output, ..Self::of_arguments(tool)? };
+        Ok((validators.input.is_some() || validators.output.is_some()).then_some(validators))
+    }
+
+    /// Compiles the schema of the arguments alone.
+    pub(crate) fn of_arguments(tool: &Tool) -> Result<Self, String> {
         let schema = &tool.definition.input_schema;
         let input = match tool.argument_checks {
             ArgumentChecks::ByType => None,
@@ -56,9 +64,7 @@ impl Validators {
             }
             ArgumentChecks::BySchema => Some(compile("input", schema)?),
         };
-        let output = tool.definition.output_schema.as_ref().filter(|_| tool.checks_output);
-        let output = output.map(|schema| compile("output", schema)).transpose()?;
-        Ok((input.is_some() || output.is_some()).then_some(Self { input, output }))
+        Ok(Self { input, output: None })
     }
 
     /// Returns why arguments are not valid.

@@ -86,7 +86,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::handles::Handle;
+    use crate::handles::handle::Handle;
 
     #[derive(serde::Serialize, serde::Deserialize)]
     struct Basket;

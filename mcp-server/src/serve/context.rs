@@ -246,7 +246,7 @@ impl RequestContext {
         self.scope().progress_token()
     }
 
-    /// Sends a log message to the client, with any serialisable data. Messages below the client's log level are dropped.
+    /// Sends a log message to the client, with any serializable data. Messages below the client's log level are dropped.
     // S2.15
     pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel, data: &T) {
         self.log_from(None, level, data);
@@ -336,7 +336,7 @@ impl RequestContext {
     /// Returns an error if the response is not a `T`.
     // S2.35
     pub fn input_response_as<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, serde_json::Error> {
-        self.input_responses().get(key).map(|answer| answer.decode()).transpose()
+        self.input_responses().get(key).map(|response| response.decode()).transpose()
     }
 
     /// Returns the `requestState` of the request. It comes from the client and is not verified; see `sealed_state` for states

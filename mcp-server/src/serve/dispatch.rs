@@ -17,6 +17,7 @@ use crate::build::settings::ListKind;
 use crate::handlers::arguments::arguments_of;
 use crate::handlers::completion::{self, CompletionInput};
 use crate::handlers::error_text;
+use crate::handlers::prompt::check_required;
 use crate::handlers::template::RequestedUri;
 use crate::serve::context::RequestContext;
 use crate::serve::endpoint::Dispatched;
@@ -167,10 +168,7 @@ fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> 
     let unknown = || ErrorObject::invalid_params(format!("Unknown prompt: {name}"));
     let prompt = registry.prompts.find(&name, &ctx).ok_or_else(unknown)?;
     let arguments = arguments.unwrap_or_default();
-    if let Some(missing) = prompt.missing(&arguments) {
-        // PR-5
-        return Err(ErrorObject::invalid_params(format!("missing argument `{missing}`")));
-    }
+    check_required(&prompt.required, &arguments)?;
     Ok(Dispatched::Pending((prompt.handler)(ctx, &arguments)))
 }
 
@@ -231,8 +229,8 @@ fn call_extension_method(
 ) -> Dispatched {
     match RawObject::parse(params.as_str()) {
         Ok(params) => {
-            let answered = custom(ctx, params);
-            Dispatched::Pending(Box::pin(async move { answered.await.map(Response::Other) }))
+            let result = custom(ctx, params);
+            Dispatched::Pending(Box::pin(async move { result.await.map(Response::Other) }))
         }
         Err(fault) => Dispatched::Ready(Err(ErrorObject::invalid_params(fault.to_string()))),
     }

@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use mcp_server::extract::{Extension, State};
 use mcp_server::types::Revision;
-use mcp_server::{NoArguments, RequestContext, Server, blocking_tool};
+use mcp_server::{Caller, NoArguments, Principal, RequestContext, Server, blocking_tool, blocking_tool_fn};
 use mcp_testkit::ScriptedClient;
 use schemars::JsonSchema;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::servers::{MODERN, fails, server};
+use crate::servers::{MODERN, fails, refused, server};
 use crate::watching::watch;
 
 const ERAS: [Revision; 2] = [Revision::V2025_11_25, MODERN];
@@ -112,6 +113,53 @@ fn aut_11_blocking_functions_see_the_cancellation() {
         assert_eq!(*runs.lock().unwrap(), 1);
         client.assert_quiet();
     }
+}
+
+struct Start(i64);
+
+#[expect(clippy::needless_pass_by_value, reason = "handlers own their parameters")]
+fn sum(
+    note: Option<Extension<String>>,
+    Add { a, b }: Add,
+    start: State<Start>,
+    ctx: RequestContext,
+    user: Principal,
+) -> String {
+    let on = format!("{:?}", thread::current().id());
+    format!("{} {} {} {} {on}", start.0.0 + a + b, user.subject, ctx.method(), note.is_some())
+}
+
+/// Functions that block take what they need, as all others.
+// covers: AUT-6, AUT-11
+#[test]
+fn aut_6_blocking_functions_take_parameters_in_any_order() {
+    let runtime = runtime();
+    let _entered = runtime.enter();
+    let server = server(|server| {
+        server
+            .state(Start(10))
+            .tool(blocking_tool_fn("sum", sum))
+            .tool(blocking_tool_fn("nothing", || "nothing"))
+            .tool(blocking_tool_fn("fail", |_: State<Start>| Err::<(), _>("no")))
+    });
+    for revision in ERAS {
+        let mut client = ScriptedClient::new(&server, revision);
+        let text = |reply: Value| reply["result"]["content"][0]["text"].as_str().map(str::to_owned).unwrap_or_default();
+        let listed = client.result("tools/list", json!({}));
+        assert_eq!(listed["tools"][0]["inputSchema"]["required"], json!(["a", "b"]));
+        // A value that cannot be taken from the request is an error, and the function is not called.
+        assert_eq!(call(&mut client, "sum", json!({ "a": 1, "b": 2 }))["error"]["code"], -32600);
+        client.caller = Caller::default().principal(Principal::new(None, "ann"));
+        let told = text(call(&mut client, "sum", json!({ "a": 1, "b": 2 })));
+        assert!(told.starts_with("13 ann tools/call false "), "{told}");
+        assert!(!told.ends_with(&format!("{:?}", thread::current().id())), "{told}");
+        let wrong = text(call(&mut client, "sum", json!({ "a": 1, "b": "two" })));
+        assert!(wrong.contains("`b`"), "{wrong}");
+        assert_eq!(text(call(&mut client, "nothing", json!({}))), "nothing");
+        assert_eq!(call(&mut client, "fail", json!({}))["result"]["isError"], true);
+    }
+    let forgotten = refused(|server| server.tool(blocking_tool_fn("sum", sum))).to_string();
+    assert!(forgotten.starts_with("the tool `sum` needs a state of the type `"), "{forgotten}");
 }
 
 // covers: AUT-11

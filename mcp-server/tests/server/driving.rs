@@ -258,8 +258,7 @@ fn sec_6_ports_hand_messages_over() {
         let port = client.connection.port();
         let mut said = Vec::new();
         for sender in 1..=4_u64 {
-            let mut caller = Caller::default();
-            caller.extensions.insert(sender);
+            let caller = Caller::default().extension(sender);
             let text = client.build_request("tools/call", json!({ "name": "who" })).to_string();
             let incoming = parse(text.as_bytes(), &Limits::default().message).unwrap();
             said.push(port.feed_parsed(client.now(), incoming, &caller).map(|key| key.is_some()));

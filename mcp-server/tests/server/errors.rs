@@ -36,6 +36,8 @@ enum AppError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Ask(#[from] AskError),
+    #[error(transparent)]
+    Refused(#[from] ErrorObject),
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -98,6 +100,8 @@ fn refusing() -> Vec<Tool> {
         tool("object", async |_, _: NoArguments| refuse()),
         tool("enum", async |_, _: NoArguments| refuse_store()),
         tool("nested", async |_, _: NoArguments| Ok::<_, AppError>(refuse_store()?)),
+        tool("transparent", async |_, _: NoArguments| Ok::<_, AppError>(refuse()?)),
+        tool("boxed transparent", async |_, _: NoArguments| Ok::<_, Boxed>(refuse().map_err(AppError::from)?)),
         tool("boxed", async |_, _: NoArguments| Ok::<_, Boxed>(refuse()?)),
         tool("boxed nested", async |_, _: NoArguments| Ok::<_, Boxed>(refuse_store().map_err(AppError::from)?)),
         tool("handler", async |_, _: NoArguments| Ok::<_, HandlerError>(refuse()?)),

@@ -1,17 +1,21 @@
 //! Functions that take what they need, in any order.
 
-use mcp_server::extract::{Extension, FromContext, ProgressReporter, Requirements, State};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mcp_server::extract::{Extension, FromContext, ProgressReporter, Requirements, Session, State};
 use mcp_server::types::Revision;
 use mcp_server::{
-    Caller, ConnectionHandle, HandlerError, Json, Principal, RequestContext, Server, UriVariables, prompt_fn,
-    resource_fn, template_fn, tool_fn,
+    Caller, Connection, ConnectionHandle, ErrorText, HandlerError, Json, NoSession, Principal, RequestContext, Server,
+    UriVariables, prompt_fn, resource_fn, template_fn, tool_fn,
 };
 use mcp_testkit::ScriptedClient;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::servers::{MODERN, refused, server};
+use crate::servers::{LEGACY, MODERN, refused, server};
+use crate::watching::{Fields, watch};
 
 const ERAS: [Revision; 2] = [Revision::V2025_11_25, MODERN];
 
@@ -215,9 +219,7 @@ fn call_as(server: &Server, revision: Revision, tool: &str, caller: &Caller) -> 
 }
 
 fn caller(subject: &str) -> Caller {
-    let mut caller = Caller::default();
-    caller.principal = Some(Principal::new(None, subject));
-    caller
+    Caller::default().principal(Principal::new(None, subject))
 }
 
 // covers: AUT-6
@@ -246,10 +248,84 @@ fn aut_6_users_and_extensions_are_taken_from_the_request() {
         // What no layer attached is a mistake of the server, which the model need not read about.
         let missing = call_as(&server, revision, "note", &ann);
         assert_eq!(text(&missing).as_deref(), Some("the server is not set up for this request"));
-        let mut noted = caller("ann");
-        noted.extensions.insert("a note".to_owned());
+        let noted = caller("ann").extension("a note".to_owned());
         assert_eq!(text(&call_as(&server, revision, "note", &noted)).as_deref(), Some("a note"));
     }
+}
+
+/// Counts the calls of a session.
+fn count(session: &Session) -> String {
+    let calls = session.scratch().get_or_insert_with(AtomicU32::default);
+    format!("{:?} {}", session.id(), calls.fetch_add(1, Ordering::Relaxed) + 1)
+}
+
+fn counting() -> Server {
+    server(|server| {
+        server
+            .tool(tool_fn("count", async |session: Session| count(&session)))
+            .tool(tool_fn("may_count", async |session: Option<Session>| {
+                session.map_or_else(|| "no session".to_owned(), |session| count(&session))
+            }))
+            .tool(tool_fn("same", async |session: Session, ctx: RequestContext, connection: ConnectionHandle| {
+                let is_same = session.connection().token() == connection.token();
+                assert!(is_same && Session::of_request(&ctx).is_ok());
+            }))
+    })
+}
+
+/// The session of a legacy client: its connection on stdio, and what the transport keeps over HTTP.
+#[test]
+fn sessions_are_taken_from_the_request() {
+    let server = counting();
+    for revision in LEGACY {
+        let mut client = ScriptedClient::new(&server, revision);
+        assert_eq!(client.call_tool_text("count", json!({})), "None 1");
+        assert_eq!(client.call_tool_text("may_count", json!({})), "None 2");
+        client.call_tool("same", json!({}));
+        // Another session has values of its own, and over HTTP an id.
+        let connection = Connection::long_lived(&server).session_id(Arc::new("abc"));
+        let mut client = ScriptedClient::on_connection(connection, revision, json!({}));
+        client.initialize();
+        client.notify("notifications/initialized", json!({}));
+        assert_eq!(client.call_tool_text("count", json!({})), "Some(\"abc\") 1");
+    }
+}
+
+/// The refusal is for the client, and what to do about it for the developer.
+#[test]
+fn requests_without_a_session_are_refused() {
+    let server = counting();
+    let clients = || {
+        let stateless = Connection::legacy_request(&server, Revision::V2025_11_25);
+        [
+            ScriptedClient::new(&server, MODERN),
+            ScriptedClient::on_connection(Connection::modern_request(&server), MODERN, json!({})),
+            ScriptedClient::on_connection(stateless, Revision::V2025_11_25, json!({})),
+        ]
+    };
+    for mut client in clients() {
+        let mut refused = Value::Null;
+        let seen = watch(|| refused = client.call_tool("count", json!({})));
+        assert_eq!(refused["isError"], true);
+        assert_eq!(refused["content"][0]["text"], "this request needs a session, and the client has none");
+        let told = |(_, event): &(_, Fields)| event.get("error").is_some_and(|error| error.contains("`Handles`"));
+        assert!(seen.events.iter().any(told), "the log names handles");
+    }
+    for mut client in clients() {
+        assert_eq!(client.call_tool_text("may_count", json!({})), "no session");
+    }
+}
+
+/// A policy finds the refusal by its type.
+#[test]
+fn a_missing_session_has_a_type() {
+    let server = server(|server| {
+        server.tool(tool_fn("count", async |_: Session| ())).on_handler_error(|_, error| {
+            ErrorText::new(if error.find::<NoSession>().is_some() { "open a session first" } else { "failed" })
+        })
+    });
+    let mut client = ScriptedClient::new(&server, MODERN);
+    assert_eq!(client.call_tool("count", json!({}))["content"][0]["text"], "open a session first");
 }
 
 /// A forgotten state is told when the server is built, with the handler that needs it.

@@ -8,14 +8,16 @@ use std::sync::{Arc, Barrier, Mutex};
 use mcp_server::middleware::{self, Middleware};
 use mcp_server::types::{CallToolResult, ErrorObject, RawObject, ResourceContents, Revision};
 use mcp_server::{
-    HandlerError, NoArguments, Outcome, RequestContext, Response, Target, UriVariables, prompt, raw_tool, resource,
-    template, text_resource, tool,
+    Caller, HandlerError, NoArguments, Outcome, Principal, RequestContext, Response, Target, UriVariables, prompt, raw_tool,
+    resource, template, text_resource, tool,
 };
 use mcp_testkit::{Gate, Notes, ScriptedClient};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
+#[cfg(feature = "validate")]
+use crate::servers::refused;
 use crate::servers::{MODERN, server};
 
 const LEGACY: Revision = Revision::V2025_11_25;
@@ -104,6 +106,80 @@ fn aut_5_the_context_knows_the_target() {
         "None None",
     ];
     assert_eq!(notes.take(), expected);
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Page {
+    #[schemars(range(min = 1))]
+    #[expect(dead_code, reason = "it is only checked")]
+    number: u32,
+}
+
+/// Middleware of an item sees its requests before the arguments are looked at, and the refusal of those that are not valid.
+#[test]
+fn middleware_of_items_sees_invalid_arguments() {
+    let notes = Notes::default();
+    let only_ann = middleware::from_fn(async |ctx, next| match ctx.principal() {
+        Some(_) => next.run(ctx).await,
+        None => Err(ErrorObject::invalid_request("log in first")),
+    });
+    let schema = RawObject::new(&json!({ "type": "object", "required": ["number"] })).unwrap();
+    let server = server(|server| {
+        let (first, second) = (noting("first", &notes), noting("second", &notes));
+        let page = tool("page", async |_, _: Page| "read").layer(second).layer(first).layer(only_ann.clone());
+        let raw = raw_tool("raw", schema, async |_, _| "read").layer(noting("raw", &notes)).layer(only_ann.clone());
+        let review = prompt("review", async |_, Text { text }| text).layer(noting("prompt", &notes)).layer(only_ann);
+        server.tool(page).tool(raw).prompt(review)
+    });
+    for revision in [LEGACY, MODERN] {
+        let mut client = ScriptedClient::new(&server, revision);
+        let page = |number: serde_json::Value| json!({ "name": "page", "arguments": { "number": number } });
+        // A refusal comes before the arguments, which would tell a stranger about the tool.
+        client.error("tools/call", page(json!("one")), -32600);
+        client.error("tools/call", page(json!(0)), -32600);
+        client.error("tools/call", json!({ "name": "raw" }), -32600);
+        client.error("prompts/get", json!({ "name": "review" }), -32600);
+        assert!(notes.take().is_empty());
+
+        client.caller = Caller::default().principal(Principal::new(None, "ann"));
+        assert_eq!(client.result("tools/call", page(json!("one")))["isError"], true);
+        let page_seen = r#"Some(Tool("page"))"#;
+        let both = |outcome: &str| {
+            [
+                format!("first {page_seen}"),
+                format!("second {page_seen}"),
+                format!("second {outcome}"),
+                format!("first {outcome}"),
+            ]
+        };
+        assert_eq!(notes.take(), both("failed"));
+        // Constraints and the schemas of raw tools are enforced with the feature only.
+        let outcome = if cfg!(feature = "validate") { "failed" } else { "completed" };
+        client.result("tools/call", page(json!(0)));
+        assert_eq!(notes.take(), both(outcome));
+        client.result("tools/call", json!({ "name": "raw" }));
+        assert_eq!(notes.take(), [r#"raw Some(Tool("raw"))"#.to_owned(), format!("raw {outcome}")]);
+        let missing = client.error("prompts/get", json!({ "name": "review" }), -32602);
+        assert_eq!(missing["message"], "missing argument `text`");
+        assert_eq!(notes.take(), [r#"prompt Some(Prompt("review"))"#, "prompt failed"]);
+
+        assert_eq!(client.result("tools/call", page(json!(1)))["content"][0]["text"], "read");
+        assert_eq!(notes.take(), both("completed"));
+        // What is not a call of the tool at all is refused before.
+        client.error("tools/call", json!({ "name": "page", "arguments": [] }), -32602);
+        assert!(notes.take().is_empty());
+    }
+}
+
+/// A schema that cannot be used is refused, with middleware as without.
+#[cfg(feature = "validate")]
+#[test]
+fn middleware_does_not_hide_invalid_schemas() {
+    let schema = || RawObject::new(&json!({ "type": "object", "$ref": "https://example.com/a.json" })).unwrap();
+    let raw = || raw_tool("raw", schema(), async |_, _| "read");
+    let without = refused(|server| server.tool(raw()));
+    let with = refused(|server| server.tool(raw().layer(noting("raw", &Notes::default()))));
+    assert_eq!(with, without);
 }
 
 /// Middleware of an item is around that item alone, inside of the server's.

@@ -220,8 +220,7 @@ fn states_are_good_for_their_own_request_alone() {
     assert_eq!(client.result("tools/call", good.clone())["resultType"], "input_required");
 
     let mut mallory = ScriptedClient::with_capabilities(&server, MODERN, everything());
-    let mut caller = Caller::default();
-    caller.principal = Some(Principal::new(None, "mallory"));
+    let caller = Caller::default().principal(Principal::new(None, "mallory"));
     let request = mallory.build_request("tools/call", good);
     mallory.connection.feed(mallory.now(), request.to_string().as_bytes(), &caller);
     mallory.run();

@@ -405,8 +405,7 @@ fn aut_4_header_params_reveal_nothing() {
     let server = server(|server| server.tool(raw("open")).tool(raw("secret").visible(is_alice)));
     assert!(server.defers_header_params());
     assert!(server.header_params("open").is_some() && server.header_params("secret").is_none());
-    let mut caller = Caller::default();
-    caller.extensions.insert(ParamClaims::new(|param, arguments| {
+    let caller = Caller::default().extension(ParamClaims::new(|param, arguments| {
         assert_eq!((param.name.as_str(), arguments), ("Region", r#"{"region":"eu"}"#));
         Err(ErrorObject::invalid_request("the header differs"))
     }));

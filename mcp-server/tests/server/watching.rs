@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Once;
 
-use mcp_server::types::{CallToolResult, ErrorObject, Revision};
-use mcp_server::{Connection, NoArguments, RequestContext, RoundResult, Server, prompt, text_resource, tool};
+use mcp_server::types::{ErrorObject, InputRequiredResult, Revision};
+use mcp_server::{Connection, NoArguments, RequestContext, Server, prompt, text_resource, tool};
 use mcp_testkit::{Gate, ScriptedClient};
 use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
@@ -318,9 +318,7 @@ fn mis_14_the_end_of_every_handler_is_told() {
             .tool(tool("add", async |_, _: NoArguments| "done"))
             .tool(tool("fail", async |_, _: NoArguments| Err::<(), _>("no")))
             .tool(tool("panic", async |_, _: NoArguments| fails()))
-            .tool(tool("ask", async |ctx: RequestContext, _: NoArguments| {
-                ctx.input_required().state(&1).build().map(RoundResult::<CallToolResult>::from)
-            }))
+            .tool(tool("ask", async |_, _: NoArguments| InputRequiredResult::default().request_state("1")))
             .tool(tool("wait", move |_, _: NoArguments| {
                 let gate = waiting.clone();
                 async move {

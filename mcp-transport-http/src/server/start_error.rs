@@ -1,5 +1,7 @@
 //! The error of creating a service.
 
+use std::fmt;
+
 use http::StatusCode;
 use mcp_server::Server;
 use mcp_session::NoRandomness;
@@ -8,7 +10,9 @@ use super::options::SessionMode;
 use super::refusal::Refusal;
 
 /// The error of creating a service whose server cannot be served with its options.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+///
+/// [`Debug`](fmt::Debug) formats the message, too, because that is what a `main` that returns the error prints.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// The server requires sessions, and the options do not enable them.
@@ -38,9 +42,29 @@ impl StartError {
     }
 }
 
+impl fmt::Debug for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// Converts the error for functions that return [`std::io::Result`].
 impl From<StartError> for std::io::Error {
     fn from(error: StartError) -> Self {
-        Self::new(std::io::ErrorKind::InvalidInput, error.to_string())
+        Self::new(std::io::ErrorKind::InvalidInput, error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A `main` prints the `Debug` form.
+    #[test]
+    fn a_main_shows_what_to_do() {
+        let error = StartError::SessionsRequired(SessionMode::Off);
+        let boxed: Box<dyn std::error::Error> = error.into();
+        assert_eq!(format!("{boxed:?}"), error.to_string());
+        assert!(format!("{:?}", std::io::Error::from(error)).contains("`HttpOptions::sessions` is `SessionMode::Off`"));
     }
 }

@@ -48,9 +48,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_become_values() {
+    fn content_becomes_values() {
         #[derive(Debug, PartialEq, Deserialize)]
-        struct Answer {
+        struct Person {
             count: u8,
             ratio: f64,
             name: String,
@@ -60,10 +60,10 @@ mod tests {
             .required_field("ratio", NumberSchema::new(NumberType::Number))
             .field("name", StringSchema::default().default_value("nobody"));
         let content = |count: f64| OrderedMap::from([("count", count), ("ratio", 2.0)]);
-        assert_eq!(decode(&form, content(5.0)), Ok(Answer { count: 5, ratio: 2.0, name: "nobody".to_owned() }));
-        let fault = decode::<Answer>(&form, content(5.5)).unwrap_err();
+        assert_eq!(decode(&form, content(5.0)), Ok(Person { count: 5, ratio: 2.0, name: "nobody".to_owned() }));
+        let fault = decode::<Person>(&form, content(5.5)).unwrap_err();
         assert_eq!(fault.to_string(), "`count` must be an integer");
-        let fault = decode::<Answer>(&form, content(256.0)).unwrap_err();
+        let fault = decode::<Person>(&form, content(256.0)).unwrap_err();
         assert_eq!(fault.to_string(), "the form content cannot be decoded: invalid value: integer `256`, expected u8");
     }
 }

@@ -13,17 +13,15 @@ use crate::handlers::schema::{self, ArgumentsSchema};
 use crate::serve::context::RequestContext;
 
 /// What a function handles: calls of a tool, a prompt, a resource or a resource template.
-///
-/// The library implements it for [`ToolArguments`](super::ToolArguments), [`PromptArguments`](super::PromptArguments),
-/// [`ResourceRead`](super::ResourceRead) and [`TemplateVariables`](super::TemplateVariables).
 pub trait HandlerKind: 'static {
     /// The input of the request, as far as it is not in its context.
-    #[doc(hidden)]
     type Input: Send + Sync + 'static;
 }
 
-/// The async functions that can be handlers: of up to eight parameters ([`HandlerParam`]) in any order, of which at most one
-/// is a struct of arguments. `Via` is inferred.
+/// The async functions that can be handlers: of up to eight parameters in any order, of which at most one is a struct of
+/// arguments, and the others implement [`FromContext`](super::FromContext). `Params` is inferred: the types of the parameters.
+///
+/// It is implemented for all such functions. See [`tool_fn`](crate::tool_fn) for an example.
 #[diagnostic::on_unimplemented(
     message = "this function cannot be a handler",
     label = "breaks one of the rules below",
@@ -34,7 +32,7 @@ pub trait HandlerKind: 'static {
     note = "it is called many times, so an async closure cannot capture values, and no closure can move them out: clone \
             them for each call, as in `move |..| {{ let value = value.clone(); async move {{ .. }} }}`"
 )]
-pub trait HandlerFunction<Kind: HandlerKind, Via>: Send + Sync + 'static {
+pub trait HandlerFunction<Kind: HandlerKind, Params>: Send + Sync + 'static {
     /// What the function returns.
     type Output;
 
@@ -52,7 +50,6 @@ pub trait HandlerFunction<Kind: HandlerKind, Via>: Send + Sync + 'static {
 }
 
 /// What the parameters of a function need and say.
-#[doc(hidden)]
 #[derive(Default)]
 #[expect(missing_debug_implementations, reason = "it is not part of the documented API")]
 pub struct Signature {
@@ -65,7 +62,14 @@ pub struct Signature {
 }
 
 impl Signature {
-    pub(crate) fn of<Kind: HandlerKind, Via, F: HandlerFunction<Kind, Via>>() -> Self {
+    pub(crate) fn of<Kind: HandlerKind, Params, F: HandlerFunction<Kind, Params>>() -> Self {
+        let mut signature = Self::default();
+        F::describe(&mut signature);
+        signature
+    }
+
+    #[cfg(feature = "blocking")]
+    pub(crate) fn of_blocking<Params, F: super::BlockingFunction<Params>>() -> Self {
         let mut signature = Self::default();
         F::describe(&mut signature);
         signature
@@ -100,16 +104,37 @@ impl Signature {
     }
 }
 
+/// Calls a macro with the parameters of the functions, up to eight, each with its kind.
+macro_rules! for_each_arity {
+    ($implement:ident) => {
+        $implement! {
+            [],
+            [A: OfA],
+            [A: OfA, B: OfB],
+            [A: OfA, B: OfB, C: OfC],
+            [A: OfA, B: OfB, C: OfC, D: OfD],
+            [A: OfA, B: OfB, C: OfC, D: OfD, E: OfE],
+            [A: OfA, B: OfB, C: OfC, D: OfD, E: OfE, G: OfG],
+            [A: OfA, B: OfB, C: OfC, D: OfD, E: OfE, G: OfG, H: OfH],
+            [A: OfA, B: OfB, C: OfC, D: OfD, E: OfE, G: OfG, H: OfH, I: OfI],
+        }
+    };
+}
+
+#[cfg(feature = "blocking")]
+pub(super) use for_each_arity;
+
 macro_rules! functions {
-    ($([$($param:ident: $via:ident),*],)*) => {$(
+    ($([$($param:ident: $of:ident),*],)*) => {$(
+        #[doc(hidden)]
         #[diagnostic::do_not_recommend]
-        impl<F, Fut, Kind, $($param, $via,)*> HandlerFunction<Kind, ($(($param, $via),)*)> for F
+        impl<F, Fut, Kind, $($param, $of,)*> HandlerFunction<Kind, ($(($param, $of),)*)> for F
         where
             Kind: HandlerKind,
             F: Fn($($param),*) -> Fut + Send + Sync + 'static,
             Fut: Future<Output: 'static> + Send + 'static,
-            $($param: HandlerParam<Kind, $via>,)*
-            $($via: 'static,)*
+            $($param: HandlerParam<Kind, $of>,)*
+            $($of: 'static,)*
         {
             type Output = Fut::Output;
 
@@ -128,14 +153,4 @@ macro_rules! functions {
     )*};
 }
 
-functions! {
-    [],
-    [A: ViaA],
-    [A: ViaA, B: ViaB],
-    [A: ViaA, B: ViaB, C: ViaC],
-    [A: ViaA, B: ViaB, C: ViaC, D: ViaD],
-    [A: ViaA, B: ViaB, C: ViaC, D: ViaD, E: ViaE],
-    [A: ViaA, B: ViaB, C: ViaC, D: ViaD, E: ViaE, G: ViaG],
-    [A: ViaA, B: ViaB, C: ViaC, D: ViaD, E: ViaE, G: ViaG, H: ViaH],
-    [A: ViaA, B: ViaB, C: ViaC, D: ViaD, E: ViaE, G: ViaG, H: ViaH, I: ViaI],
-}
+for_each_arity!(functions);

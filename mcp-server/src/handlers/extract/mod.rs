@@ -1,19 +1,25 @@
 //! What the functions of handlers take from a request: see [`tool_fn`](crate::tool_fn).
 
+#[cfg(feature = "blocking")]
+mod blocking_function;
 mod function;
 mod param;
 mod requirements;
 mod values;
 
+#[cfg(feature = "blocking")]
+pub use blocking_function::BlockingFunction;
+pub use function::HandlerFunction;
+// Bounds and markers, whose names only the errors of the compiler show.
 #[doc(hidden)]
-pub use function::Signature;
-pub use function::{HandlerFunction, HandlerKind};
+pub use function::{HandlerKind, Signature};
+#[doc(hidden)]
 pub use param::{
-    HandlerParam, PromptArguments, ResourceRead, TemplateVariables, ToolArguments, ViaArguments, ViaContext,
-    ViaVariables,
+    ArgumentHandles, ArgumentsParam, ContextParam, HandlerParam, PromptKind, Refusal, ResourceKind, TemplateKind,
+    ToolKind, VariablesParam,
 };
-#[doc(hidden)]
-pub use param::{Refusal, ToolInput};
 pub use requirements::Requirements;
 pub(crate) use requirements::check_state;
 pub use values::{Extension, FromContext, ProgressReporter, State};
+
+pub use crate::connection::session::Session;

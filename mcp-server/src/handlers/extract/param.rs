@@ -16,8 +16,8 @@ use crate::handlers::text_values;
 use crate::serve::context::RequestContext;
 use crate::uri_template::UriVariables;
 
-/// The parameters that the function of a handler can have. `Via` is inferred: it tells types that are decoded from the
-/// arguments of the request ([`ViaArguments`]) from those that are made from its context ([`ViaContext`]).
+/// The parameters that the function of a handler can have. `ParamKind` is inferred: it tells types that are decoded from the
+/// arguments of the request ([`ArgumentsParam`]) from those that are made from its context ([`ContextParam`]).
 ///
 /// Implement [`FromContext`] instead of this trait.
 #[diagnostic::on_unimplemented(
@@ -26,33 +26,30 @@ use crate::uri_template::UriVariables;
             which derives `serde::Deserialize` and `schemars::JsonSchema`",
     note = "implement `mcp_server::extract::FromContext` for types of your own"
 )]
-pub trait HandlerParam<Kind: HandlerKind, Via>: Sized + Send + 'static {
+pub trait HandlerParam<Kind: HandlerKind, ParamKind>: Sized + Send + 'static {
     /// Adds the parameter to the signature of the function.
-    #[doc(hidden)]
     fn describe(signature: &mut Signature);
 
     /// Makes the value of the parameter.
-    #[doc(hidden)]
     fn extract(ctx: &RequestContext, input: &Kind::Input) -> impl Future<Output = Result<Self, Refusal>> + Send;
 }
 
 /// Marks parameters that are decoded from the arguments of a request, or from the variables of its URI.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are no values")]
-pub enum ViaArguments {}
+pub enum ArgumentsParam {}
 
 /// Marks parameters that are made from the context of a request.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are no values")]
-pub enum ViaContext {}
+pub enum ContextParam {}
 
 /// Marks the variables of a URI as they are.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are no values")]
-pub enum ViaVariables {}
+pub enum VariablesParam {}
 
 /// Why a function was not called.
-#[doc(hidden)]
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "it is not part of the documented API")]
 pub enum Refusal {
@@ -62,7 +59,7 @@ pub enum Refusal {
     Failed(HandlerError),
 }
 
-impl<T: FromContext, Kind: HandlerKind> HandlerParam<Kind, ViaContext> for T {
+impl<T: FromContext, Kind: HandlerKind> HandlerParam<Kind, ContextParam> for T {
     fn describe(signature: &mut Signature) {
         T::require(&mut signature.requirements);
     }
@@ -72,42 +69,41 @@ impl<T: FromContext, Kind: HandlerKind> HandlerParam<Kind, ViaContext> for T {
     }
 }
 
-/// The functions of tools, whose arguments are JSON.
+/// The handlers of tools, whose arguments are JSON.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are no values")]
-pub enum ToolArguments {}
+pub enum ToolKind {}
 
-impl HandlerKind for ToolArguments {
-    type Input = ToolInput;
+impl HandlerKind for ToolKind {
+    type Input = ArgumentHandles;
 }
 
-/// How the arguments of a tool are read from the request.
-#[doc(hidden)]
+/// Finds the handles in the arguments of a tool, if they can have any.
 #[derive(Clone, Copy)]
 #[expect(missing_debug_implementations, reason = "it is not part of the documented API")]
-pub struct ToolInput(pub(crate) Option<FindHandles>);
+pub struct ArgumentHandles(pub(crate) Option<FindHandles>);
 
-impl<A: DeserializeOwned + JsonSchema + Send + 'static> HandlerParam<ToolArguments, ViaArguments> for A {
+impl<A: DeserializeOwned + JsonSchema + Send + 'static> HandlerParam<ToolKind, ArgumentsParam> for A {
     fn describe(signature: &mut Signature) {
         signature.take_arguments(type_name::<A>(), Some(schema::of_arguments::<A>()));
         signature.find_handles = arguments::find_handles::<A>();
     }
 
-    async fn extract(ctx: &RequestContext, ToolInput(find): &ToolInput) -> Result<Self, Refusal> {
+    async fn extract(ctx: &RequestContext, ArgumentHandles(find): &ArgumentHandles) -> Result<Self, Refusal> {
         arguments::decode_with_handles(*find, ctx).await.map_err(Refusal::Failed)?.map_err(Refusal::Arguments)
     }
 }
 
-/// The functions of prompts, whose arguments are text.
+/// The handlers of prompts, whose arguments are text.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are no values")]
-pub enum PromptArguments {}
+pub enum PromptKind {}
 
-impl HandlerKind for PromptArguments {
+impl HandlerKind for PromptKind {
     type Input = OrderedMap<String>;
 }
 
-impl<A: DeserializeOwned + JsonSchema + Send + 'static> HandlerParam<PromptArguments, ViaArguments> for A {
+impl<A: DeserializeOwned + JsonSchema + Send + 'static> HandlerParam<PromptKind, ArgumentsParam> for A {
     fn describe(signature: &mut Signature) {
         signature.take_arguments(type_name::<A>(), Some(schema::of_arguments::<A>()));
     }
@@ -118,16 +114,16 @@ impl<A: DeserializeOwned + JsonSchema + Send + 'static> HandlerParam<PromptArgum
     }
 }
 
-/// The functions of resource templates, whose arguments are the variables of the URI.
+/// The handlers of resource templates, whose arguments are the variables of the URI.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are no values")]
-pub enum TemplateVariables {}
+pub enum TemplateKind {}
 
-impl HandlerKind for TemplateVariables {
+impl HandlerKind for TemplateKind {
     type Input = UriVariables;
 }
 
-impl<V: DeserializeOwned + Send + 'static> HandlerParam<TemplateVariables, ViaArguments> for V {
+impl<V: DeserializeOwned + Send + 'static> HandlerParam<TemplateKind, ArgumentsParam> for V {
     fn describe(signature: &mut Signature) {
         signature.take_arguments(type_name::<V>(), None);
     }
@@ -137,7 +133,7 @@ impl<V: DeserializeOwned + Send + 'static> HandlerParam<TemplateVariables, ViaAr
     }
 }
 
-impl HandlerParam<TemplateVariables, ViaVariables> for UriVariables {
+impl HandlerParam<TemplateKind, VariablesParam> for UriVariables {
     fn describe(_: &mut Signature) {}
 
     fn extract(_: &RequestContext, input: &Self) -> impl Future<Output = Result<Self, Refusal>> + Send {
@@ -145,11 +141,11 @@ impl HandlerParam<TemplateVariables, ViaVariables> for UriVariables {
     }
 }
 
-/// The functions of resources with a fixed URI, which have no arguments.
+/// The handlers of resources with a fixed URI, which have no arguments.
 #[derive(Debug)]
 #[expect(clippy::exhaustive_enums, reason = "there are no values")]
-pub enum ResourceRead {}
+pub enum ResourceKind {}
 
-impl HandlerKind for ResourceRead {
+impl HandlerKind for ResourceKind {
     type Input = ();
 }

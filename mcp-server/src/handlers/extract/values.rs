@@ -9,6 +9,7 @@ use mcp_kernel::server::Principal;
 use mcp_types::ErrorObject;
 
 use crate::connection::handle::ConnectionHandle;
+use crate::connection::session::Session;
 use crate::handlers::error::HandlerError;
 use crate::handlers::extract::Requirements;
 use crate::serve::context::RequestContext;
@@ -17,8 +18,8 @@ use crate::server::Server;
 
 /// The types that the function of a handler can take as a parameter, made from the context of the request.
 ///
-/// The library has [`RequestContext`], [`State`], [`Principal`], [`Extension`], [`ConnectionHandle`], [`Server`] and
-/// [`ProgressReporter`]. Applications implement it for types of their own.
+/// The library has [`RequestContext`], [`State`], [`Principal`], [`Extension`], [`Session`], [`ConnectionHandle`], [`Server`]
+/// and [`ProgressReporter`]. Applications implement it for types of their own.
 ///
 /// # Examples
 ///
@@ -54,7 +55,7 @@ use crate::server::Server;
 /// ```
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be taken from the context of a request",
-    note = "use `State<T>`, `Principal`, `Extension<T>` or another type of `mcp_server::extract`, or implement `FromContext`"
+    note = "use `State<T>`, `Principal`, `Extension<T>`, `Session` or another type of `mcp_server::extract`, or implement `FromContext`"
 )]
 pub trait FromContext: Sized + Send + 'static {
     /// Adds what the server must have for this type. The default adds nothing.
@@ -167,6 +168,19 @@ impl FromContext for Principal {
 impl FromContext for Option<Principal> {
     fn from_context(ctx: &RequestContext) -> impl Future<Output = Result<Self, HandlerError>> + Send {
         ready(Ok(ctx.principal().cloned()))
+    }
+}
+
+/// The session of the request. A request without one fails with [`NoSession`](crate::NoSession), and the handler is not called.
+impl FromContext for Session {
+    fn from_context(ctx: &RequestContext) -> impl Future<Output = Result<Self, HandlerError>> + Send {
+        ready(Self::of_request(ctx).map_err(HandlerError::from))
+    }
+}
+
+impl FromContext for Option<Session> {
+    fn from_context(ctx: &RequestContext) -> impl Future<Output = Result<Self, HandlerError>> + Send {
+        ready(Ok(Session::of_request(ctx).ok()))
     }
 }
 

@@ -93,7 +93,9 @@ struct Inner {
 }
 
 /// The error of creating a [`LegacySseService`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+///
+/// [`Debug`](std::fmt::Debug) formats the message, too, because that is what a `main` that returns the error prints.
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LegacySseError {
     /// Sessions are not enabled, and an HTTP+SSE stream is a session.
@@ -108,6 +110,12 @@ pub enum LegacySseError {
          with `ServerBuilder::revisions`, or do not enable HTTP+SSE"
     )]
     NoLegacyRevision,
+}
+
+impl std::fmt::Debug for LegacySseError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
 }
 
 /// The last segment of the default message path.
