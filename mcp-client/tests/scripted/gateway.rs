@@ -215,6 +215,28 @@ fn gw_2_one_round_is_bounded() {
     assert!(matches!(round.finish(), Err(Error::Retry(_))));
 }
 
+/// Parameters of a modern client can be forwarded to a legacy server, which must not take the request for a modern one.
+// covers: GW-9
+#[test]
+fn gw_9_forwarded_metadata_fits_the_era() {
+    let own = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "host", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": { "roots": {} },
+        "io.modelcontextprotocol/logLevel": "info",
+        "com.example/own": 1,
+    });
+    let params = json!({ "name": "t", "_meta": own });
+    for kind in KINDS {
+        let (client, mut server) = ScriptedServer::legacy(kind, builder());
+        let _call = Task::start(client.request::<Value>("tools/call", &params).idle_timeout(None));
+        assert_eq!(server.expect_request("tools/call").params["_meta"], json!({ "com.example/own": 1 }));
+        let (client, mut server) = ScriptedServer::modern(kind, builder());
+        let _call = Task::start(client.request::<Value>("tools/call", &params).idle_timeout(None));
+        assert_eq!(server.expect_request("tools/call").params["_meta"], own);
+    }
+}
+
 /// Other requests of a legacy server have handlers by method.
 // covers: GW-3
 #[test]
