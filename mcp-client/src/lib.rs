@@ -25,7 +25,7 @@
 //!     println!("{}", tool.name);
 //! }
 //! let result = client.call_tool("add").arguments(&serde_json::json!({ "a": 1, "b": 2 })).await?;
-//! assert_eq!(result.content[0].as_text(), Some(r#"{"sum":3.0}"#));
+//! assert_eq!(result.to_text(), r#"{"sum":3.0}"#);
 //! # Ok(())
 //! # }
 //! # #[cfg(not(feature = "memory"))]
@@ -103,6 +103,7 @@ mod client;
 mod close_reason;
 pub mod config;
 mod context;
+mod detected_revision;
 mod error;
 mod input;
 mod list;
@@ -121,11 +122,12 @@ pub use call::{Call, CancelHandle, RoundOutcome};
 pub use client::Client;
 pub use close_reason::CloseReason;
 pub use context::{CallExtensions, MessageContext};
+pub use detected_revision::DetectedRevision;
 pub use error::Error;
 pub use input::InputResult;
 pub use list::{Items, ListItem, ListLimitExceeded, ListLimits};
 pub use listen::Subscription;
-pub use mcp_kernel::client::{CallHeaders, ConnectError, DetectedRevision, Mode, ServerFacts};
+pub use mcp_kernel::client::{CallHeaders, ConnectError, Mode, ServerFacts};
 pub use mcp_kernel::{CallId, CallOptions, Change, CommandError, Limits, Time};
 pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;

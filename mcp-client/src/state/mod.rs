@@ -24,7 +24,7 @@ use crate::listen::legacy::LegacySubscriptions;
 use crate::session::{Restart, RestartCause, SessionLoss, SessionLossReason};
 use crate::settings::Settings;
 use crate::transport::CredentialFingerprint;
-use crate::transport::{OutgoingMessage, TransportCommand};
+use crate::transport::{OutgoingMessage, TransportCommand, TransportKind};
 
 use self::inbox::Inbox;
 use self::timers::Timers;
@@ -42,6 +42,8 @@ pub(crate) struct Core {
     pub(crate) phase: Phase,
     /// The capabilities, name and instructions of the server.
     pub(crate) server: ServerFacts,
+    /// Whether this client has requested them, instead of an earlier one.
+    pub(crate) has_current_facts: bool,
     /// The detected revision to start the next connection with.
     pub(crate) detected: Option<DetectedRevision>,
     /// Whether the current server exited when it was probed.
@@ -113,6 +115,7 @@ impl Shared {
             kernel,
             phase: Phase::Connecting,
             server: ServerFacts::default(),
+            has_current_facts: false,
             detected: None,
             exited_on_probe: false,
             exits_on_probe: false,
@@ -154,6 +157,10 @@ impl Shared {
             && let Some((cache, target)) = &self.settings.revision_cache
         {
             cache.insert(target, detected, core.exits_on_probe, now);
+            if core.has_current_facts {
+                let is_shared = self.settings.kind == TransportKind::Pipe || core.server.is_public;
+                cache.set_server(target, is_shared.then_some(&core.server));
+            }
             if was_probed_again {
                 cache.confirm(target, now);
             }
@@ -297,6 +304,14 @@ impl Core {
     pub(crate) fn set_credentials(&mut self, fingerprint: CredentialFingerprint) {
         if self.cache.set_client(fingerprint) {
             self.tool_headers.clear();
+        }
+    }
+
+    /// Sets the description of the server, which was just requested.
+    pub(crate) fn set_facts(&mut self, facts: ServerFacts) {
+        (self.server, self.has_current_facts) = (facts, true);
+        if let Phase::Ready(_) = self.phase {
+            self.newly_detected = self.detected.map(|detected| (detected, false));
         }
     }
 
