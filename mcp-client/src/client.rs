@@ -17,6 +17,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::builder::ClientBuilder;
+use crate::cache::is_public;
 use crate::call::{Call, Params};
 use crate::close_reason::CloseReason;
 use crate::detected_revision::DetectedRevision;
@@ -156,12 +157,11 @@ impl Client {
     /// Fetches one page of tools; without a cursor, the first.
     pub fn list_tools(&self, cursor: Option<String>) -> Call<ListToolsResult> {
         let call = self.page(Method::TOOLS_LIST, "tools", cursor);
-        call.inspect(|client, result| {
+        call.inspect(|client, result, json, owner| {
             let is_modern = client.revision().is_some_and(|revision| revision.era() == Era::Modern);
             if is_modern && client.shared.settings.kind == TransportKind::RequestPerCall {
-                client.shared.with(|core, _| core.tool_headers.record(result));
+                client.shared.with(|core, _| core.tool_headers.record(owner, is_public(json), result));
             }
-            Ok(())
         })
     }
 

@@ -14,12 +14,12 @@ use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, Serv
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
 use mcp_types::{Era, LoggingLevel, Method, ProtocolVersion, RawObject, Revision, SubscriptionFilter};
 
-use crate::cache::Cache;
-use crate::call::headers::ToolHeaders;
+use crate::cache::{Cache, Owner};
+use crate::call::headers::{HeadersOf, ToolHeaders};
 use crate::call::pending_call::PendingCall;
 use crate::call::tool_refresh::ToolRefresh;
 use crate::close_reason::CloseReason;
-use crate::context::CallContext;
+use crate::context::{CallContext, CallExtensions};
 use crate::listen::legacy::LegacySubscriptions;
 use crate::session::{Restart, RestartCause, SessionLoss, SessionLossReason};
 use crate::settings::Settings;
@@ -176,6 +176,14 @@ impl Shared {
         result
     }
 
+    /// Returns the credentials that a call with these values would be sent with now.
+    pub(crate) async fn owner_of(&self, extensions: &CallExtensions) -> Owner {
+        match &self.settings.credentials {
+            Some(source) => Owner::Known(source.fingerprint(extensions).await),
+            None => Owner::Fixed,
+        }
+    }
+
     /// Reads the state.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Core) -> R) -> R {
         read(&self.core.lock().unwrap_or_else(PoisonError::into_inner))
@@ -183,22 +191,27 @@ impl Shared {
 }
 
 impl Core {
-    /// Starts a call. With `has_headers`, parameters are repeated in headers if the revision defines them.
+    /// Starts a call. Over a transport with headers, parameters are repeated in them if the revision defines that, and if a
+    /// list of tools for `headers_of` asks for it; `None` is a transport without headers.
     pub(crate) fn start_call(
         &mut self,
         now: Time,
         method: &Method,
         params: &RawObject,
         options: CallOptions,
-        has_headers: bool,
+        headers_of: Option<HeadersOf>,
         context: &CallContext,
     ) -> Started {
-        self.start(context, |core, revision| {
-            if !has_headers || revision.era() == Era::Legacy {
-                return core.kernel.call(now, method, params, options);
+        self.start(context, |core, revision| match headers_of {
+            Some(headers_of) if revision.era() == Era::Modern => {
+                let owner = match headers_of {
+                    HeadersOf::Client => core.cache.client(),
+                    HeadersOf::Call(owner) => owner,
+                };
+                let headers = core.tool_headers.get(owner, method, params);
+                core.kernel.call_with_headers(now, method, params, options, headers)
             }
-            let headers = core.tool_headers.get(method, params);
-            core.kernel.call_with_headers(now, method, params, options, headers)
+            Some(_) | None => core.kernel.call(now, method, params, options),
         })
     }
 
@@ -302,8 +315,8 @@ impl Core {
 
     /// Sets the credentials of the client, and drops what is cached for those before.
     pub(crate) fn set_credentials(&mut self, fingerprint: CredentialFingerprint) {
-        if self.cache.set_client(fingerprint) {
-            self.tool_headers.clear();
+        if let Some(before) = self.cache.set_client(fingerprint) {
+            self.tool_headers.remove(before);
         }
     }
 
