@@ -23,7 +23,7 @@ use crate::close_reason::CloseReason;
 use crate::detected_revision::DetectedRevision;
 use crate::error::Error;
 use crate::list::Items;
-use crate::listen::Subscription;
+use crate::listen::Listen;
 use crate::session::SavedSession;
 use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared};
@@ -306,34 +306,30 @@ impl Client {
         })
     }
 
-    /// Subscribes to changes, until the [`Subscription`] is dropped.
+    /// Subscribes to changes, until the [`Subscription`](crate::Subscription) is dropped.
     ///
-    /// # Errors
-    ///
-    /// Returns an error if the server rejects the subscription, or if the client is closed.
+    /// Awaiting it returns an error if the server rejects the subscription, or if the client is closed.
     ///
     /// # Examples
     ///
-    /// A [`Subscription`] is a stream, for which the crate `futures-util` has `next`:
-    ///
     /// ```no_run
-    /// use futures_util::StreamExt as _;
     /// use mcp_client::types::SubscriptionFilter;
     /// use mcp_client::{Change, Client, Error};
     ///
     /// async fn watch(client: &Client) -> Result<(), Error> {
-    ///     let filter = SubscriptionFilter::default().resource_subscriptions(["notes://1".to_owned()]);
+    ///     let filter = SubscriptionFilter::default().tools_list_changed(true).resource("notes://1");
     ///     let mut changes = client.listen(filter).await?;
     ///     while let Some(change) = changes.next().await {
-    ///         if let Change::Resource(uri) = change? {
-    ///             println!("{:?}", client.read_resource(uri).await?.contents);
+    ///         match change? {
+    ///             Change::Resource(uri) => println!("{:?}", client.read_resource(uri).await?.contents),
+    ///             other => println!("{other:?}"),
     ///         }
     ///     }
     ///     Ok(())
     /// }
     /// ```
-    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Subscription, Error> {
-        Subscription::open(self.clone(), filter).await
+    pub fn listen(&self, filter: SubscriptionFilter) -> Listen {
+        Listen::new(self, filter)
     }
 
     /// Closes the client, and waits until its transport has disconnected. Calls that are in flight fail.

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 
 use crate::cache::Owner;

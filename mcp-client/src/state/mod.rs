@@ -216,8 +216,14 @@ impl Core {
     }
 
     /// Starts a `subscriptions/listen` call.
-    pub(crate) fn start_listening(&mut self, now: Time, filter: &SubscriptionFilter) -> Started {
-        self.start(&CallContext::default(), |core, _| core.kernel.listen(now, filter.clone()))
+    pub(crate) fn start_listening(
+        &mut self,
+        now: Time,
+        filter: &SubscriptionFilter,
+        extensions: &CallExtensions,
+    ) -> Started {
+        let context = CallContext { extensions: extensions.clone(), on_input: None };
+        self.start(&context, |core, _| core.kernel.listen(now, filter.clone()))
     }
 
     fn start(
