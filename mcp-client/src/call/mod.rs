@@ -148,7 +148,8 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     ///
     /// The client has to declare the capabilities: those of its handlers, and those of
     /// [`ClientBuilder::capabilities`](crate::ClientBuilder::capabilities). See [`MessageContext`]
-    /// for the requests that are known to belong to a call; others are left to the handlers of the client. Form content is
+    /// for the requests that are known to belong to a call; others are left to the handlers of the client. The requests of a
+    /// legacy server are passed without their progress token. Form content is
     /// completed and checked as that of [`on_form_elicitation`](crate::ClientBuilder::on_form_elicitation) is. If the
     /// call is dropped while the function handles a request of a legacy server, the function goes on until the server cancels
     /// that request.

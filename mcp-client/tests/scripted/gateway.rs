@@ -106,6 +106,41 @@ fn gw_1_calls_handle_their_own_input_requests_legacy() {
     }
 }
 
+/// A request that a legacy server repeats is the same for the handler of the call, which may have sent it on.
+// covers: GW-1, GW-9
+#[test]
+fn gw_1_repeated_requests_are_equal() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let capabilities = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} });
+    let capabilities: ClientCapabilities = serde_json::from_value(capabilities).unwrap();
+    let (client, mut server) =
+        ScriptedServer::legacy(TransportKind::RequestPerCall, builder().capabilities(capabilities));
+    let recorded = Arc::clone(&seen);
+    let call = client.call_tool("a").on_input(move |request| {
+        recorded.lock().unwrap().push(serde_json::to_value(&request).unwrap());
+        async { Err(ErrorObject::internal_error("no")) }
+    });
+    let _call = Task::start(call);
+    let call = server.expect_request("tools/call");
+    let url = json!({ "mode": "url", "message": "?", "url": "https://a.test", "elicitationId": "1" });
+    let requests = [
+        ("elicitation/create", form()),
+        ("elicitation/create", url),
+        ("sampling/createMessage", json!({ "messages": [], "maxTokens": 1 })),
+        ("roots/list", json!({})),
+    ];
+    for (number, (method, params)) in requests.iter().enumerate() {
+        for meta in [json!({ "progressToken": number }), json!({ "progressToken": "x" })] {
+            let mut params = params.clone();
+            params["_meta"] = meta;
+            request_on(&mut server, &call, &format!("{number}{}", params["_meta"]), method, params);
+        }
+    }
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 8);
+    assert!(seen.chunks(2).all(|pair| pair[0] == pair[1]), "{seen:?}");
+}
+
 /// Log messages and other notifications have the values of their call, in both eras.
 // covers: GW-1
 #[test]
