@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, DetectedRevision, Mode, ServerFacts};
+use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, Mode, ServerFacts};
 use mcp_kernel::{CallOptions, CommandError, Limits};
 use mcp_mrtr::RetryLimits;
 use mcp_types::jsonrpc::PayloadBuf;
@@ -17,6 +17,7 @@ use mcp_types::{
 use crate::capabilities::merge;
 use crate::client::Client;
 use crate::context::MessageContext;
+use crate::detected_revision::DetectedRevision;
 use crate::error::Error;
 use crate::list::ListLimits;
 use crate::request_handlers::{IntoClientResult, RequestHandlers, handler};
@@ -313,9 +314,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Skips era detection by reusing the revision that an earlier connection detected ([`Client::detected_revision`]). If
-    /// it proves wrong, the client probes again. Discard legacy revisions after a day: a server that has become modern may
-    /// still accept the legacy handshake, so that the client would not notice.
+    /// Skips era detection by reusing the revision that an earlier connection detected ([`Client::detected_revision`]), and
+    /// the description of the server. If the revision proves wrong, the client probes again. Discard legacy revisions after
+    /// a day: a server that has become modern may still accept the legacy handshake, so that the client would not notice.
     // DU-41
     pub fn detected_revision(mut self, detected: DetectedRevision) -> Self {
         self.detected = Some(detected);
@@ -324,6 +325,10 @@ impl ClientBuilder {
 
     /// Shares the detected revision of the server with other clients through `cache`. `target` identifies the server, such
     /// as its command line or its address. [`detected_revision`](Self::detected_revision) takes precedence.
+    ///
+    /// The [description](Client::server) of the server is shared with it. Over HTTP, where each client can have other
+    /// credentials, it is shared only if the server declares it public; use
+    /// [`detected_revision`](Self::detected_revision) to reuse the one of a user.
     pub fn revision_cache(mut self, cache: &RevisionCache, target: impl Into<String>) -> Self {
         self.revision_cache = Some((cache.clone(), target.into()));
         self
@@ -445,7 +450,8 @@ impl ClientBuilder {
         shared.with(|core, now| {
             let cached = || shared.settings.revision_cache.as_ref().and_then(|(cache, target)| cache.get(target, now));
             let detected = detected.or_else(cached);
-            core.detected = detected;
+            core.detected = detected.as_ref().map(DetectedRevision::to_kernel);
+            core.server = detected.map(|detected| detected.server).unwrap_or_default();
             match resume {
                 Some(session) => {
                     let mut facts = ServerFacts::default();
@@ -455,7 +461,7 @@ impl ClientBuilder {
                     (core.session_id, core.session_owner) = (Some(session.id), session.owner);
                     core.kernel.resume(session.revision, facts);
                 }
-                None => core.kernel.start(now, detected),
+                None => core.kernel.start(now, core.detected),
             }
         });
         let client = Client::new(Arc::clone(&shared));

@@ -40,7 +40,7 @@ pub(crate) struct EntryKey {
 }
 
 /// The credentials of a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Owner {
     /// All requests have the same credentials.
     Fixed,
@@ -166,8 +166,7 @@ impl Cache {
         if changes != key.changes || size > MAX_BYTES / 4 {
             return;
         }
-        // C-19: private is the default scope.
-        let is_private = result.get("cacheScope").is_none_or(|scope| scope.get() != r#""public""#);
+        let is_private = !is_public(result);
         if is_private && owner == Owner::Unknown {
             return;
         }
@@ -202,13 +201,16 @@ impl Cache {
         }
     }
 
-    /// Sets the credentials of the client. Drops the private results of those before; returns whether they changed.
-    pub(crate) fn set_client(&mut self, credentials: CredentialFingerprint) -> bool {
-        let before = self.client.replace(credentials).filter(|before| *before != credentials);
-        if let Some(before) = before {
-            self.remove_private(before);
-        }
-        before.is_some()
+    /// Returns the credentials of a call that has none of its own, among calls whose credentials may change.
+    pub(crate) fn client(&self) -> Owner {
+        self.client.map_or(Owner::Unknown, Owner::Known)
+    }
+
+    /// Sets the credentials of the client. Drops the private results of those before, and returns them if they differ.
+    pub(crate) fn set_client(&mut self, credentials: CredentialFingerprint) -> Option<CredentialFingerprint> {
+        let before = self.client.replace(credentials).filter(|before| *before != credentials)?;
+        self.remove_private(before);
+        Some(before)
     }
 
     fn remove_private(&mut self, before: CredentialFingerprint) {
@@ -236,6 +238,12 @@ impl Cache {
         self.entries.retain(|key, entry| keep(key, entry));
         self.bytes = self.entries.iter().map(|(key, entry)| size(key, &entry.result)).sum();
     }
+}
+
+/// Returns whether a result may be shared between users.
+// C-19: private is the default scope.
+pub(crate) fn is_public(result: &PayloadBuf) -> bool {
+    result.get("cacheScope").is_some_and(|scope| scope.get() == r#""public""#)
 }
 
 /// The size of an entry. Parameters count because a cursor can be of any length.
@@ -282,7 +290,7 @@ mod tests {
         let params = serde_json::from_str("{}").unwrap();
         let users = [1, 2, 3].map(|number| CredentialFingerprint::new([0; 16], [number; 32]));
         let result = |text: &str| PayloadBuf::parse(text, &Limits::default()).unwrap();
-        assert!(!cache.set_client(users[0]));
+        assert_eq!(cache.set_client(users[0]), None);
         for (number, user) in users.into_iter().enumerate() {
             let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
             let own = result(&format!(r#"{{"ttlMs":1000,"tools":[],"number":{number}}}"#));
@@ -296,7 +304,7 @@ mod tests {
             })
         };
         assert_eq!(found(&mut cache), ["0", "1", "2"].map(|number| Some(number.to_owned())));
-        assert!(cache.set_client(users[1]));
+        assert_eq!(cache.set_client(users[1]), Some(users[0]));
         assert_eq!(found(&mut cache), [None, Some("1".to_owned()), Some("2".to_owned())]);
         let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
         let public = result(r#"{"ttlMs":1000,"cacheScope":"public","tools":[],"number":9}"#);

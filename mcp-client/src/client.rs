@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use std::task::Poll;
 
 use mcp_kernel::CommandError;
-use mcp_kernel::client::{DetectedRevision, ServerFacts};
+use mcp_kernel::client::ServerFacts;
 use mcp_types::{
     CallToolRequestParams, CallToolResult, ClientCapability, CompleteRequestParams, CompleteResult, CompletionArgument,
     CompletionReference, DiscoverResult, EmptyResult, Era, GetPromptRequestParams, GetPromptResult, ListPromptsResult,
@@ -17,11 +17,13 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::builder::ClientBuilder;
+use crate::cache::is_public;
 use crate::call::{Call, Params};
 use crate::close_reason::CloseReason;
+use crate::detected_revision::DetectedRevision;
 use crate::error::Error;
 use crate::list::Items;
-use crate::listen::Subscription;
+use crate::listen::Listen;
 use crate::session::SavedSession;
 use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared};
@@ -91,40 +93,37 @@ impl Client {
         })
     }
 
-    /// Returns the revision that was detected, to be stored and given to [`ClientBuilder::detected_revision`] for the next
-    /// connection.
+    /// Returns the revision that was detected, with the description of the server, to be stored and given to
+    /// [`ClientBuilder::detected_revision`] for the next connection.
     #[must_use]
     pub fn detected_revision(&self) -> Option<DetectedRevision> {
-        self.shared.read(|core| core.detected)
+        self.shared.read(|core| Some(DetectedRevision::of_kernel(core.detected?, core.server.clone())))
     }
 
-    /// Returns the capabilities, name and instructions of the server, if they were requested. They are not if the client
-    /// connects to a modern server whose revision it knows: [`server_facts`](Self::server_facts) requests them.
+    /// Returns the capabilities, name and instructions of the server, as far as they are known.
     ///
-    /// They are requested once, with the credentials that the client connected with, and are kept if the credentials
-    /// change. If a server returns different ones for each user, use one client per user.
+    /// They are requested when the client connects, with its credentials, and are kept if the credentials change. If a
+    /// server returns different ones for each user, use one client per user. If the client connects to a modern server
+    /// whose revision it knows, nothing is requested, and these are the ones of the [detected
+    /// revision](DetectedRevision::server); [`server_facts`](Self::server_facts) requests the current ones.
     #[must_use]
     pub fn server(&self) -> ServerFacts {
         self.shared.read(|core| core.server.clone())
     }
 
-    /// Returns the capabilities, name and instructions of the server, and requests them if they are not known yet.
+    /// Returns the capabilities, name and instructions of the server, and requests them if this client has not done so yet.
     ///
     /// # Errors
     ///
     /// Returns an error if the server does not respond to `server/discover`, or if the client is closed.
     pub async fn server_facts(&self) -> Result<ServerFacts, Error> {
         self.ready().await?;
-        let known = self.server();
-        if known.capabilities.is_some() || self.revision().is_some_and(|revision| revision.era() == Era::Legacy) {
-            return Ok(known);
+        let is_legacy = self.revision().is_some_and(|revision| revision.era() == Era::Legacy);
+        if is_legacy || self.shared.read(|core| core.has_current_facts) {
+            return Ok(self.server());
         }
-        let found = self.discover().await?;
-        let mut facts = ServerFacts::default();
-        facts.capabilities = Some(found.capabilities);
-        facts.info = found.meta.and_then(|meta| meta.server_info);
-        facts.instructions = found.instructions;
-        self.shared.with(|core, _| core.server = facts.clone());
+        let facts = ServerFacts::from(self.discover().await?);
+        self.shared.with(|core, _| core.set_facts(facts.clone()));
         Ok(facts)
     }
 
@@ -158,12 +157,11 @@ impl Client {
     /// Fetches one page of tools; without a cursor, the first.
     pub fn list_tools(&self, cursor: Option<String>) -> Call<ListToolsResult> {
         let call = self.page(Method::TOOLS_LIST, "tools", cursor);
-        call.inspect(|client, result| {
+        call.inspect(|client, result, json, owner| {
             let is_modern = client.revision().is_some_and(|revision| revision.era() == Era::Modern);
             if is_modern && client.shared.settings.kind == TransportKind::RequestPerCall {
-                client.shared.with(|core, _| core.tool_headers.record(result));
+                client.shared.with(|core, _| core.tool_headers.record(owner, is_public(json), result));
             }
-            Ok(())
         })
     }
 
@@ -308,34 +306,30 @@ impl Client {
         })
     }
 
-    /// Subscribes to changes, until the [`Subscription`] is dropped.
+    /// Subscribes to changes, until the [`Subscription`](crate::Subscription) is dropped.
     ///
-    /// # Errors
-    ///
-    /// Returns an error if the server rejects the subscription, or if the client is closed.
+    /// Awaiting it returns an error if the server rejects the subscription, or if the client is closed.
     ///
     /// # Examples
     ///
-    /// A [`Subscription`] is a stream, for which the crate `futures-util` has `next`:
-    ///
     /// ```no_run
-    /// use futures_util::StreamExt as _;
     /// use mcp_client::types::SubscriptionFilter;
     /// use mcp_client::{Change, Client, Error};
     ///
     /// async fn watch(client: &Client) -> Result<(), Error> {
-    ///     let filter = SubscriptionFilter::default().resource_subscriptions(["notes://1".to_owned()]);
+    ///     let filter = SubscriptionFilter::default().tools_list_changed(true).resource("notes://1");
     ///     let mut changes = client.listen(filter).await?;
     ///     while let Some(change) = changes.next().await {
-    ///         if let Change::Resource(uri) = change? {
-    ///             println!("{:?}", client.read_resource(uri).await?.contents);
+    ///         match change? {
+    ///             Change::Resource(uri) => println!("{:?}", client.read_resource(uri).await?.contents),
+    ///             other => println!("{other:?}"),
     ///         }
     ///     }
     ///     Ok(())
     /// }
     /// ```
-    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Subscription, Error> {
-        Subscription::open(self.clone(), filter).await
+    pub fn listen(&self, filter: SubscriptionFilter) -> Listen {
+        Listen::new(self, filter)
     }
 
     /// Closes the client, and waits until its transport has disconnected. Calls that are in flight fail.

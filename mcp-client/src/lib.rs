@@ -25,7 +25,7 @@
 //!     println!("{}", tool.name);
 //! }
 //! let result = client.call_tool("add").arguments(&serde_json::json!({ "a": 1, "b": 2 })).await?;
-//! assert_eq!(result.content[0].as_text(), Some(r#"{"sum":3.0}"#));
+//! assert_eq!(result.to_text(), r#"{"sum":3.0}"#);
 //! # Ok(())
 //! # }
 //! # #[cfg(not(feature = "memory"))]
@@ -38,13 +38,13 @@
 //! | call a tool, read a resource, get a prompt, complete an argument | the methods of [`Client`], which return a [`Call`] |
 //! | set timeouts, watch progress, cancel | [`Call`], [`CancelHandle`] |
 //! | forward the input requests of a call | [`Call::on_input`], [`InputResult`], [`Call::one_round`], [`RoundOutcome`] |
-//! | attach a user to a call | [`Call::extension`], [`CallExtensions`], [`MessageContext`] |
+//! | attach a user to a call | [`Call::extension`], [`Items::extension`], [`Listen::extension`], [`CallExtensions`], [`MessageContext`] |
 //! | list tools, prompts and resources | [`Items`], [`ListLimits`] |
 //! | decode and validate structured results | [`Call::structured`], `OutputSchema` (feature `validate`) |
 //! | handle elicitation, sampling and roots requests | [`ClientBuilder::on_form_elicitation`], [`on_url_elicitation`](ClientBuilder::on_url_elicitation), [`on_sampling`](ClientBuilder::on_sampling), [`roots`](ClientBuilder::roots), [`on_roots`](ClientBuilder::on_roots) |
 //! | handle other requests, log messages and notifications | [`ClientBuilder::on_request`], [`on_log`](ClientBuilder::on_log), [`on_notification`](ClientBuilder::on_notification) |
 //! | declare capabilities | [`ClientBuilder::capabilities`], [`ClientBuilder::extension`] |
-//! | subscribe to changes | [`Client::listen`], [`Subscription`], [`Change`] |
+//! | subscribe to changes | [`Client::listen`], [`Listen`], [`Subscription`], [`Change`] |
 //! | handle errors | [`Error`], [`CloseReason`] |
 //! | handle the loss of a session or server | [`ClientBuilder::on_event`], [`ClientBuilder::on_session_lost`], [`ClientBuilder::on_restart`] |
 //! | describe the server | [`Client::server`], [`Client::server_facts`] |
@@ -103,6 +103,7 @@ mod client;
 mod close_reason;
 pub mod config;
 mod context;
+mod detected_revision;
 mod error;
 mod input;
 mod list;
@@ -121,11 +122,12 @@ pub use call::{Call, CancelHandle, RoundOutcome};
 pub use client::Client;
 pub use close_reason::CloseReason;
 pub use context::{CallExtensions, MessageContext};
+pub use detected_revision::DetectedRevision;
 pub use error::Error;
 pub use input::InputResult;
 pub use list::{Items, ListItem, ListLimitExceeded, ListLimits};
-pub use listen::Subscription;
-pub use mcp_kernel::client::{CallHeaders, ConnectError, DetectedRevision, Mode, ServerFacts};
+pub use listen::{Listen, Subscription};
+pub use mcp_kernel::client::{CallHeaders, ConnectError, Mode, ServerFacts};
 pub use mcp_kernel::{CallId, CallOptions, Change, CommandError, Limits, Time};
 pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;

@@ -8,7 +8,7 @@ use mcp_types::{
     ClientCapabilities, ClientCapability, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult,
     ElicitAction, ElicitRequest, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestUrlParams, ElicitResult,
     ErrorCode, ErrorObject, InputRequest, InvalidFormContent, ListRootsRequest, ListRootsResult, Method, RawObject,
-    RequestParams, RequestedSchema, Restrict, Revision, restrict_to,
+    RequestMeta, RequestParams, RequestedSchema, Restrict, Revision, restrict_to,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -115,7 +115,7 @@ impl RequestHandlers {
         revision: Revision,
     ) -> Result<RawObject, ErrorObject> {
         let handled = match context.input_handler() {
-            Some(handler) => handler(request.clone()).await?,
+            Some(handler) => handler(without_progress_token(request.clone())).await?,
             None => None,
         };
         match request {
@@ -188,6 +188,23 @@ fn checked(mut result: ElicitResult, schema: Option<RequestedSchema>) -> Result<
         Some(_) | None => result.content = None,
     }
     Ok(result)
+}
+
+/// Removes the progress token that a legacy server set. It belongs to this connection, and is different each time: a gateway
+/// could not recognize the request when the call is repeated.
+fn without_progress_token(mut request: InputRequest) -> InputRequest {
+    let meta = match &mut request {
+        InputRequest::Elicit(ElicitRequest { params: ElicitRequestParams::Form(form), .. }) => &mut form.meta,
+        InputRequest::Elicit(ElicitRequest { params: ElicitRequestParams::Url(url), .. }) => &mut url.meta,
+        InputRequest::CreateMessage(request) => &mut request.params.meta,
+        InputRequest::ListRoots(ListRootsRequest { params: Some(params), .. }) => &mut params.meta,
+        InputRequest::Elicit(_) | InputRequest::ListRoots(_) | InputRequest::Unknown(_) | _ => return request,
+    };
+    if let Some(own) = meta {
+        own.progress_token = None;
+        meta.take_if(|own| *own == RequestMeta::default());
+    }
+    request
 }
 
 fn undeclared(capability: ClientCapability) -> ErrorObject {

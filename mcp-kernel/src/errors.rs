@@ -202,7 +202,7 @@ pub enum CallError {
     #[error("the response of the peer is not valid")]
     InvalidResponse,
     /// The response is longer than the transport accepts.
-    #[error("the response has more than {limit} bytes (`line_limit` of the transport)")]
+    #[error("the response has more than {limit} bytes")]
     TooLong {
         /// The limit.
         limit: usize,

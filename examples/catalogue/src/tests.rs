@@ -6,12 +6,11 @@ use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Request, StatusCode};
-use futures_util::StreamExt as _;
 use mcp::client::{ClientBuilder, Error, MemoryTransport};
 use mcp::prelude::*;
 use mcp::serde_json::{Value, from_slice, from_str};
 use mcp::server::{Caller, Change, Principal};
-use mcp::types::{ElicitAction, ElicitResult, ErrorCode, ResourceContents, Revision, SubscriptionFilter};
+use mcp::types::{ElicitAction, ElicitResult, ErrorCode, Revision, SubscriptionFilter};
 use mcp_testkit::envelope;
 use tokio::time::timeout;
 use tower::ServiceExt as _;
@@ -39,8 +38,7 @@ async fn connect(server: &Server, user: &str, revision: Revision) -> Client {
 /// Calls a tool, and returns its text, or the text of its error.
 async fn call(client: &Client, tool: &str, arguments: Value) -> Result<String, String> {
     let result = client.call_tool(tool).arguments(&arguments).await.expect("a result");
-    let text = result.content[0].as_text().expect("text").to_owned();
-    if result.is_error == Some(true) { Err(text) } else { Ok(text) }
+    if result.is_error == Some(true) { Err(result.to_text()) } else { Ok(result.to_text()) }
 }
 
 async fn add(client: &Client, name: &str) -> Item {
@@ -117,7 +115,7 @@ async fn an_import_reports_its_progress_and_replaces_items() {
         let import = ann.call_tool("import_items").arguments(&json!({ "items": items }));
         let import =
             import.on_progress(move |report| sender.send((report.progress, report.total)).expect("a receiver"));
-        assert_eq!(import.await.expect("a result").content[0].as_text(), Some("imported 3 items"));
+        assert_eq!(import.await.expect("a result").to_text(), "imported 3 items");
         let reports = reports.iter().map(|(done, total)| (done.as_f64(), total.expect("a total").as_f64()));
         assert_eq!(reports.collect::<Vec<_>>(), [(1.0, 3.0), (2.0, 3.0), (3.0, 3.0)]);
         let found = call(&ann, "search_items", json!({ "text": "ROSE" })).await.expect("a result");
@@ -140,9 +138,9 @@ async fn items_are_resources() {
         let client = connect(&server(), "bob", revision).await;
         let id = add(&client, "rose").await.id;
         let read = client.read_resource(uri_of(id)).await.expect("a resource");
-        let ResourceContents::Text(contents) = &read.contents[0] else { panic!("not text") };
-        assert_eq!(contents.mime_type.as_deref(), Some("application/json"));
-        assert_eq!(from_str::<Item>(&contents.text).expect("an item").changed_by, "bob");
+        assert_eq!(read.contents[0].mime_type(), Some("application/json"));
+        let item: Item = from_str(read.contents[0].as_text().expect("text")).expect("an item");
+        assert_eq!(item.changed_by, "bob");
         for uri in [uri_of(id + 1), "catalogue://items/rose".to_owned()] {
             assert_eq!(code(client.read_resource(uri).await), Some(not_found));
         }
@@ -155,7 +153,7 @@ async fn subscribers_are_notified_of_changes() {
         let server = server();
         let (ann, bob) = (connect(&server, "ann", revision).await, connect(&server, "bob", revision).await);
         let (rose, tulip) = (add(&ann, "rose").await.id, add(&ann, "tulip").await.id);
-        let filter = SubscriptionFilter::default().resource_subscriptions([uri_of(rose)]);
+        let filter = SubscriptionFilter::default().resource(uri_of(rose));
         let mut changes = bob.listen(filter).await.expect("a subscription");
         for id in [tulip, rose] {
             call(&ann, "set_stock", json!({ "id": id, "stock": 0 })).await.expect("a result");

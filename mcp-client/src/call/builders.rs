@@ -49,8 +49,7 @@ impl Call<GetPromptResult> {
 /// Decodes the structured content of a result.
 fn structured<T: DeserializeOwned>(result: &CallToolResult) -> Result<T, Error> {
     if result.is_error == Some(true) {
-        let texts: Vec<_> = result.content.iter().filter_map(|content| content.as_text()).collect();
-        return Err(Error::ToolFailed(texts.join("\n")));
+        return Err(Error::ToolFailed(result.to_text()));
     }
     let Some(content) = &result.structured_content else {
         return Err(Error::InvalidResponse("the tool returned no structured content".to_owned()));

@@ -8,6 +8,7 @@ use mcp_kernel::client::CallResult;
 use mcp_kernel::{CallError, CallId, CallOptions};
 use mcp_types::{Method, ProgressNotificationParams, RawObject, Revision};
 
+use crate::call::headers::HeadersOf;
 use crate::close_reason::CloseReason;
 use crate::context::CallContext;
 use crate::error::Error;
@@ -25,6 +26,7 @@ pub(crate) struct Exchange<'a> {
     params: &'a RawObject,
     options: CallOptions,
     context: &'a CallContext,
+    headers_of: HeadersOf,
     call: Option<(CallId, Revision)>,
     /// Limits how long the request waits to be sent.
     send_timeout: Option<Sleep>,
@@ -53,18 +55,20 @@ impl<'a> Exchange<'a> {
         params: &'a RawObject,
         options: CallOptions,
         context: &'a CallContext,
+        headers_of: HeadersOf,
         on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
     ) -> Self {
-        Self { shared, method, params, options, context, call: None, send_timeout: None, waiter: None, on_progress }
+        let (call, send_timeout, waiter) = (None, None, None);
+        Self { shared, method, params, options, context, headers_of, call, send_timeout, waiter, on_progress }
     }
 
     /// Sends the request, or waits until it can be sent; ready if that fails.
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let (shared, method, params, options) = (self.shared, self.method, self.params, self.options);
         let (context, waiter) = (self.context, &mut self.waiter);
-        let has_headers = shared.settings.kind == TransportKind::RequestPerCall;
+        let headers_of = (shared.settings.kind == TransportKind::RequestPerCall).then_some(self.headers_of);
         let started = shared.with(|core, now| {
-            let started = core.start_call(now, method, params, options, has_headers, context);
+            let started = core.start_call(now, method, params, options, headers_of, context);
             match &started {
                 Started::Call(call, _) => {
                     if let Some(pending) = core.pending_calls.get_mut(call) {

@@ -8,55 +8,159 @@ use mcp_kernel::client::CallHeaders;
 use mcp_types::{HeaderParam, ListToolsResult, Method, RawObject};
 use serde::Deserialize;
 
+use crate::cache::Owner;
 use crate::call::telemetry::excerpt;
+use crate::context::CallExtensions;
+use crate::state::Shared;
+use crate::transport::CredentialFingerprint;
 
 /// The tools whose schema requests parameters in headers, from the latest lists.
+///
+/// A server may list other tools for each user, so that a list says nothing about the calls of other users, unless it is
+/// public.
 #[derive(Default)]
 pub(crate) struct ToolHeaders {
-    params: BTreeMap<String, Arc<[HeaderParam]>>,
-    /// The size of all names.
+    /// From lists that are public, and from all lists if the credentials never change.
+    shared: ToolTable,
+    /// From private lists, by the credentials that they were requested with.
+    private: BTreeMap<CredentialFingerprint, ToolTable>,
+    /// The number and size of the tools in all tables.
+    tools: usize,
     bytes: usize,
+    /// Counts the uses of tables, to find the one that was not used for the longest time.
+    uses: u64,
+}
+
+#[derive(Default)]
+struct ToolTable {
+    params: BTreeMap<String, Arc<[HeaderParam]>>,
+    bytes: usize,
+    last_use: u64,
+}
+
+/// Whose list of tools determines the headers of a call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum HeadersOf {
+    /// That of the client: the call has no credentials of its own.
+    Client,
+    /// That of these credentials; if they are not known, only a public one.
+    Call(Owner),
+}
+
+impl HeadersOf {
+    /// Determines it for a call with these values.
+    pub(crate) async fn call(shared: &Shared, method: &Method, extensions: &CallExtensions) -> Self {
+        if extensions.is_empty() {
+            return Self::Client;
+        }
+        let depends_on_credentials = *method == Method::TOOLS_CALL
+            && shared.settings.credentials.is_some()
+            && shared.read(|core| core.tool_headers.has_private());
+        Self::Call(if depends_on_credentials { shared.owner_of(extensions).await } else { Owner::Unknown })
+    }
 }
 
 /// Maximum number of tools, and maximum size of all names; further tools are called without these headers.
 const MAX_TOOLS: usize = 10_000;
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
+/// Maximum number of users with tools of their own.
+const MAX_PRIVATE: usize = 1024;
+
 impl ToolHeaders {
-    /// Records the tools of a page, and removes those with invalid header annotations from it.
+    /// Records the tools of a page that was requested with the credentials of `owner`, and removes those with invalid header
+    /// annotations from it.
     // H-67, H-68
-    pub(crate) fn record(&mut self, result: &mut ListToolsResult) {
-        result.tools.retain(|tool| match HeaderParam::from_schema(&tool.input_schema) {
-            Ok(params) => {
-                self.insert(&tool.name, params);
-                true
+    pub(crate) fn record(&mut self, owner: Owner, is_public: bool, result: &mut ListToolsResult) {
+        let is_recorded = is_public || owner != Owner::Unknown;
+        let private = match owner {
+            Owner::Known(owner) if is_public => {
+                // The latest list counts.
+                self.remove(owner);
+                None
             }
-            Err(why) => {
+            Owner::Known(owner) => {
+                // An empty table counts, too: its user has no tools with headers.
+                self.private_table(owner);
+                Some(owner)
+            }
+            Owner::Fixed | Owner::Unknown => None,
+        };
+        result.tools.retain(|tool| {
+            let params = HeaderParam::from_schema(&tool.input_schema);
+            if let Err(why) = &params {
                 tracing::warn!(target: "mcp", tool = excerpt(&tool.name), why, "a tool with invalid header annotations is left out");
-                self.insert(&tool.name, Vec::new());
-                false
             }
+            let is_valid = params.is_ok();
+            if is_recorded {
+                self.insert(private, &tool.name, params.unwrap_or_default());
+            }
+            is_valid
         });
     }
 
-    fn insert(&mut self, tool: &str, params: Vec<HeaderParam>) {
-        if let Some(before) = self.params.remove(tool) {
-            self.bytes -= size(tool, &before);
+    /// Returns the private table of a user, which is created if there is none.
+    fn private_table(&mut self, owner: CredentialFingerprint) -> &mut ToolTable {
+        if !self.private.contains_key(&owner) && self.private.len() >= MAX_PRIVATE {
+            self.remove_least_recently_used(None);
+        }
+        self.uses += 1;
+        let table = self.private.entry(owner).or_default();
+        table.last_use = self.uses;
+        table
+    }
+
+    fn insert(&mut self, owner: Option<CredentialFingerprint>, tool: &str, params: Vec<HeaderParam>) {
+        let table = match owner {
+            Some(owner) => self.private_table(owner),
+            None => &mut self.shared,
+        };
+        if let Some(before) = table.params.remove(tool) {
+            let size = size(tool, &before);
+            table.bytes -= size;
+            (self.tools, self.bytes) = (self.tools - 1, self.bytes - size);
+        }
+        if params.is_empty() {
+            return;
         }
         let size = size(tool, &params);
-        if !params.is_empty() && self.params.len() < MAX_TOOLS && self.bytes + size <= MAX_BYTES {
-            self.bytes += size;
-            self.params.insert(tool.to_owned(), params.into());
+        let is_full = |this: &Self| this.tools >= MAX_TOOLS || this.bytes + size > MAX_BYTES;
+        while is_full(self) && self.remove_least_recently_used(owner) {}
+        if is_full(self) {
+            return;
         }
+        (self.tools, self.bytes) = (self.tools + 1, self.bytes + size);
+        let table = match owner {
+            Some(owner) => self.private_table(owner),
+            None => &mut self.shared,
+        };
+        table.bytes += size;
+        table.params.insert(tool.to_owned(), params.into());
     }
 
-    /// Removes all tools, because they were listed for other credentials.
-    pub(crate) fn clear(&mut self) {
-        *self = Self::default();
+    /// Removes the private table that was not used for the longest time, unless it is that of `except`; returns whether there
+    /// was one.
+    fn remove_least_recently_used(&mut self, except: Option<CredentialFingerprint>) -> bool {
+        let others = self.private.iter().filter(|(owner, _)| Some(**owner) != except);
+        let oldest = others.min_by_key(|(_, table)| table.last_use).map(|(owner, _)| *owner);
+        oldest.is_some_and(|oldest| self.remove(oldest))
     }
 
-    /// Returns the headers of a call.
-    pub(crate) fn get(&self, method: &Method, params: &RawObject) -> CallHeaders {
+    /// Removes the private tools of a user; returns whether there was a table.
+    pub(crate) fn remove(&mut self, owner: CredentialFingerprint) -> bool {
+        let Some(table) = self.private.remove(&owner) else { return false };
+        self.tools -= table.params.len();
+        self.bytes -= table.bytes;
+        true
+    }
+
+    /// Returns whether the headers of a call depend on its credentials.
+    pub(crate) fn has_private(&self) -> bool {
+        !self.private.is_empty()
+    }
+
+    /// Returns the headers of a call with the credentials of `owner`.
+    pub(crate) fn get(&mut self, owner: Owner, method: &Method, params: &RawObject) -> CallHeaders {
         let Some(member) = method.name_member() else { return CallHeaders::default() };
         let Ok(named) = params.decode::<Named<'_>>() else { return CallHeaders::default() };
         let name = match member {
@@ -67,12 +171,25 @@ impl ToolHeaders {
         let Some(name) = name else { return CallHeaders::default() };
         let mut params = Vec::new();
         if *method == Method::TOOLS_CALL
-            && let (Some(known), Some(arguments)) = (self.params.get(name.as_ref()), &named.arguments)
+            && let Some(arguments) = &named.arguments
+            && let Some(known) = self.table(owner).params.get(name.as_ref())
         {
             let value = |param: &HeaderParam| Some((param.name.clone(), param.value(arguments)?));
             params = known.iter().filter_map(value).collect();
         }
         CallHeaders::new(Some(name.into_owned()), params)
+    }
+
+    /// Returns the table that counts for a user: the private one, if there is one.
+    fn table(&mut self, owner: Owner) -> &ToolTable {
+        if let Owner::Known(owner) = owner
+            && let Some(table) = self.private.get_mut(&owner)
+        {
+            self.uses += 1;
+            table.last_use = self.uses;
+            return table;
+        }
+        &self.shared
     }
 }
 
@@ -93,4 +210,90 @@ struct Named<'a> {
     task_id: Option<Cow<'a, str>>,
     #[serde(default)]
     arguments: Option<RawObject>,
+}
+
+#[cfg(test)]
+mod tests {
+    use mcp_types::Tool;
+    use serde_json::json;
+
+    use super::*;
+
+    fn user(number: u16) -> Owner {
+        let [high, low] = number.to_be_bytes();
+        let mut digest = [0; 32];
+        (digest[0], digest[1]) = (high, low);
+        Owner::Known(CredentialFingerprint::new([0; 16], digest))
+    }
+
+    /// A list of the tool `t`, which has its parameter in this header.
+    fn list(header: Option<&str>) -> ListToolsResult {
+        let mut property = json!({ "type": "string" });
+        if let Some(header) = header {
+            property["x-mcp-header"] = json!(header);
+        }
+        let schema = RawObject::new(&json!({ "type": "object", "properties": { "p": property } })).unwrap();
+        ListToolsResult::new(vec![Tool::new("t").input_schema(schema)])
+    }
+
+    fn header(headers: &mut ToolHeaders, owner: Owner) -> Option<String> {
+        let params = RawObject::new(&json!({ "name": "t", "arguments": { "p": "x" } })).unwrap();
+        let headers = headers.get(owner, &Method::TOOLS_CALL, &params);
+        assert_eq!(headers.name.as_deref(), Some("t"));
+        headers.params.into_iter().next().map(|(name, _)| name)
+    }
+
+    /// A private list determines the headers of its user only, and a public one those of users without a list of their own.
+    // covers: GW-6, SEC-8
+    #[test]
+    fn gw_6_tool_headers_are_those_of_the_user() {
+        let mut headers = ToolHeaders::default();
+        headers.record(user(1), false, &mut list(Some("One")));
+        assert_eq!(header(&mut headers, user(1)).as_deref(), Some("One"));
+        for other in [user(2), Owner::Unknown, Owner::Fixed] {
+            assert_eq!(header(&mut headers, other), None);
+        }
+        // Of whom nothing is known, nothing is recorded.
+        headers.record(Owner::Unknown, false, &mut list(Some("Unknown")));
+        assert_eq!(header(&mut headers, Owner::Unknown), None);
+        headers.record(user(2), true, &mut list(Some("Public")));
+        for (owner, expected) in [(user(1), "One"), (user(2), "Public"), (Owner::Unknown, "Public")] {
+            assert_eq!(header(&mut headers, owner).as_deref(), Some(expected));
+        }
+        // The latest list of a user counts, also if it asks for no headers.
+        headers.record(user(2), false, &mut list(None));
+        assert_eq!(header(&mut headers, user(2)), None);
+        headers.record(user(1), true, &mut list(Some("Public")));
+        assert_eq!(header(&mut headers, user(1)).as_deref(), Some("Public"));
+        assert_eq!((headers.tools, headers.private.len()), (1, 1));
+    }
+
+    /// Users whose tools were not used for the longest time make room for others.
+    // covers: GW-6, SEC-7
+    #[test]
+    fn gw_6_tool_headers_are_bounded() {
+        let mut headers = ToolHeaders::default();
+        for number in 0..MAX_PRIVATE as u16 {
+            headers.record(user(number), false, &mut list(Some("Own")));
+        }
+        assert!(header(&mut headers, user(0)).is_some());
+        headers.record(user(5000), false, &mut list(Some("Own")));
+        let is_known = |headers: &mut ToolHeaders, number| header(headers, user(number)).is_some();
+        assert!(is_known(&mut headers, 0) && !is_known(&mut headers, 1) && is_known(&mut headers, 5000));
+        assert_eq!((headers.private.len(), headers.tools), (MAX_PRIVATE, MAX_PRIVATE));
+        // One long list takes the place of many.
+        let long = "x".repeat(1000);
+        let tool = |number: usize| {
+            let mut tool = list(Some("Own")).tools.remove(0);
+            tool.name = format!("{number}{long}");
+            tool
+        };
+        headers.record(user(5001), false, &mut ListToolsResult::new((0..MAX_TOOLS).map(tool).collect()));
+        assert!(headers.bytes <= MAX_BYTES && headers.private.len() == 1, "{}", headers.private.len());
+        let table = headers.private.values().next().unwrap();
+        assert_eq!((table.bytes, table.params.len()), (headers.bytes, headers.tools));
+        let Owner::Known(owner) = user(5001) else { panic!("it is known") };
+        assert!(headers.remove(owner));
+        assert_eq!((headers.bytes, headers.tools), (0, 0));
+    }
 }

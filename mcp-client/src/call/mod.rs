@@ -40,6 +40,7 @@ use crate::state::timers::Sleep;
 
 pub use self::cancel::CancelHandle;
 use self::exchange::{Exchange, Failure, Response};
+use self::headers::HeadersOf;
 pub use self::one_round::RoundOutcome;
 #[cfg(feature = "validate")]
 pub use self::output_schema::OutputSchema;
@@ -82,8 +83,8 @@ pub struct Call<R> {
     cancel: Option<CancelHandle>,
     /// The member of the result that contains the items, if the result is a page of a list.
     items_member: Option<&'static str>,
-    /// Called with each result before it is returned.
-    inspect: fn(&Client, &mut R) -> Result<(), Error>,
+    /// Called with each result before it is returned, and with its JSON and the credentials that it was requested with.
+    inspect: fn(&Client, &mut R, &PayloadBuf, Owner),
     result: PhantomData<fn() -> R>,
 }
 
@@ -102,7 +103,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             skip_cache: false,
             cancel: None,
             items_member: None,
-            inspect: |_, _| Ok(()),
+            inspect: |_, _, _, _| (),
             result: PhantomData,
         }
     }
@@ -114,7 +115,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 
     /// Calls a function with each result before it is returned.
-    pub(crate) fn inspect(mut self, inspect: fn(&Client, &mut R) -> Result<(), Error>) -> Self {
+    pub(crate) fn inspect(mut self, inspect: fn(&Client, &mut R, &PayloadBuf, Owner)) -> Self {
         self.inspect = inspect;
         self
     }
@@ -147,7 +148,8 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     ///
     /// The client has to declare the capabilities: those of its handlers, and those of
     /// [`ClientBuilder::capabilities`](crate::ClientBuilder::capabilities). See [`MessageContext`]
-    /// for the requests that are known to belong to a call; others are left to the handlers of the client. Form content is
+    /// for the requests that are known to belong to a call; others are left to the handlers of the client. The requests of a
+    /// legacy server are passed without their progress token. Form content is
     /// completed and checked as that of [`on_form_elicitation`](crate::ClientBuilder::on_form_elicitation) is. If the
     /// call is dropped while the function handles a request of a legacy server, the function goes on until the server cancels
     /// that request.
@@ -207,7 +209,9 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
 
     /// Sends the call; also returns the size of the result as JSON, in bytes.
     pub(crate) fn with_size(self) -> impl Future<Output = Result<(R, usize), Error>> + Send {
-        self.start(false, |call, (Finished::Complete(result) | Finished::InputRequired(result))| call.decode(&result))
+        self.start(false, |call, (Finished::Complete(result, owner) | Finished::InputRequired(result, owner))| {
+            call.decode(&result, owner)
+        })
     }
 
     /// Sends the call, in one round or as many as it takes, and reads the result.
@@ -281,15 +285,15 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
                 (key, cached)
             })
         };
-        let source = shared.settings.credentials.as_ref();
-        let (mut key, mut cached) = look_up(if source.is_none() { Owner::Fixed } else { Owner::Unknown });
-        if let (Cached::Private, Some(source)) = (&cached, source) {
+        let mut owner = if shared.settings.credentials.is_none() { Owner::Fixed } else { Owner::Unknown };
+        let (mut key, mut cached) = look_up(owner);
+        if let Cached::Private = cached {
             // C-12: a private result is returned only for the credentials that a request would be sent with now.
-            let credentials = source.fingerprint(&self.context.extensions).await;
-            (key, cached) = look_up(Owner::Known(credentials));
+            owner = shared.owner_of(&self.context.extensions).await;
+            (key, cached) = look_up(owner);
         }
         if let Cached::Hit(result) = cached {
-            return Ok(Finished::Complete(result));
+            return Ok(Finished::Complete(result, owner));
         }
         let params = self.with_meta(params)?;
         self.send(params, key, is_one_round).await
@@ -326,7 +330,8 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         let mut retry: Option<Retry> = None;
         let mut next_round: Option<RawObject> = None;
         loop {
-            let outcome = self.exchange(next_round.as_ref().unwrap_or(&params)).await;
+            let headers_of = HeadersOf::call(&self.client.shared, &self.method, &self.context.extensions).await;
+            let outcome = self.exchange(next_round.as_ref().unwrap_or(&params), headers_of).await;
             let Response { outcome, sent_with } = match outcome {
                 Ok(response) => response,
                 Err(Failure::Local(error)) => return Err(error),
@@ -351,9 +356,14 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
                     return Err(Error::of_call(error, reason.as_deref()));
                 }
             };
+            let owner = if self.client.shared.settings.credentials.is_none() {
+                Owner::Fixed
+            } else {
+                sent_with.map_or(Owner::Unknown, Owner::Known)
+            };
             if outcome.result_type == ResultType::INPUT_REQUIRED {
                 if is_one_round {
-                    return Ok(Finished::InputRequired(outcome.result));
+                    return Ok(Finished::InputRequired(outcome.result, owner));
                 }
                 let retry = match &mut retry {
                     Some(retry) => retry,
@@ -365,38 +375,33 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             }
             // C-6: a result that depends on input is not reused.
             if let (Some(key), None) = (key, retry) {
-                let shared = &self.client.shared;
-                let owner = if shared.settings.credentials.is_none() {
-                    Owner::Fixed
-                } else {
-                    sent_with.map_or(Owner::Unknown, Owner::Known)
-                };
-                shared.with(|core, now| core.cache.insert(key, &outcome.result, owner, now));
+                self.client.shared.with(|core, now| core.cache.insert(key, &outcome.result, owner, now));
             }
-            return Ok(Finished::Complete(outcome.result));
+            return Ok(Finished::Complete(outcome.result, owner));
         }
     }
 
-    async fn exchange(&mut self, params: &RawObject) -> Result<Response, Failure> {
+    async fn exchange(&mut self, params: &RawObject, headers_of: HeadersOf) -> Result<Response, Failure> {
+        let (client, context) = (&self.client, &self.context);
         let on_progress = self.on_progress.as_deref_mut().map(|handler| handler as &mut (dyn FnMut(_) + Send));
-        Exchange::new(&self.client.shared, &self.method, params, self.options, &self.context, on_progress).await
+        Exchange::new(&client.shared, &self.method, params, self.options, context, headers_of, on_progress).await
     }
 
-    fn decode(&self, result: &PayloadBuf) -> Result<(R, usize), Error> {
+    fn decode(&self, result: &PayloadBuf, owner: Owner) -> Result<(R, usize), Error> {
         if let Some(member) = self.items_member {
             self.client.shared.settings.list_limits.check_page(result, member)?;
         }
         let mut decoded = result.decode().map_err(|fault| Error::InvalidResponse(fault.to_string()))?;
-        (self.inspect)(&self.client, &mut decoded)?;
+        (self.inspect)(&self.client, &mut decoded, result, owner);
         Ok((decoded, result.as_str().len()))
     }
 }
 
 /// How a call ended: with a result, or with an [`InputRequiredResult`](mcp_types::InputRequiredResult) if it is sent in one
-/// round only.
+/// round only. Either has the credentials that it was requested with.
 enum Finished {
-    Complete(PayloadBuf),
-    InputRequired(PayloadBuf),
+    Complete(PayloadBuf, Owner),
+    InputRequired(PayloadBuf, Owner),
 }
 
 /// Runs the handlers of the input requests of a modern server; returns the parameters of the next request.

@@ -54,8 +54,8 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     pub async fn one_round(self) -> Result<RoundOutcome<R>, Error> {
         let max_input_requests = self.client.shared.settings.retry_limits.max_input_requests;
         let outcome = self.start(true, move |call, finished| match finished {
-            Finished::Complete(result) => Ok(RoundOutcome::Complete(call.decode(&result)?.0)),
-            Finished::InputRequired(result) => {
+            Finished::Complete(result, owner) => Ok(RoundOutcome::Complete(call.decode(&result, owner)?.0)),
+            Finished::InputRequired(result, _) => {
                 let required = read_input_required(&result, max_input_requests)?;
                 Ok(RoundOutcome::InputRequired(Box::new(required)))
             }

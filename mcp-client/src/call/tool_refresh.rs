@@ -1,22 +1,23 @@
 //! Lists the tools again after a server rejected the headers of a call.
 //!
-//! The server triggers this, so it is bounded: one refresh at a time, which all calls share that need it, with a limited
-//! number of pages and duration, and no more than one page in memory.
+//! The server triggers this, so it is bounded: one refresh at a time for each user, which all calls of the user share that
+//! need it, with a limited number of pages and duration, and no more than one page in memory.
 
+use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use futures_util::future::{Either, select};
 
+use crate::cache::Owner;
 use crate::client::Client;
 use crate::context::CallExtensions;
-use crate::state::Shared;
 use crate::state::timers::Sleep;
 use crate::state::waiters::{Waiter, Waiters};
+use crate::state::{Core, Shared};
 
 /// Maximum number of pages.
 const MAX_PAGES: usize = 100;
@@ -24,41 +25,51 @@ const MAX_PAGES: usize = 100;
 /// Maximum duration.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// The state of the refresh.
+/// The refreshes that calls take part in, by the credentials of the calls: a server may list other tools for each user.
 #[derive(Default)]
 pub(crate) struct ToolRefresh {
+    by_owner: BTreeMap<Owner, Refresh>,
+    waiters: Waiters,
+}
+
+/// The state of the refresh for one user.
+#[derive(Default)]
+struct Refresh {
+    /// Number of calls that take part; without any, there is no state.
+    calls: usize,
     is_running: bool,
     /// Number of refreshes that completed, successfully or not.
     completed: u64,
     /// Whether the latest one was successful.
     was_successful: bool,
-    waiters: Waiters,
 }
 
-/// Lists the tools as a call with these values sees them, or waits for another call that does; returns whether it was
-/// successful.
+/// Lists the tools with the credentials of a call with these values, or waits for another call with the same credentials that
+/// does; returns whether it was successful.
 pub(crate) async fn refresh_tools(client: &Client, extensions: &CallExtensions) -> bool {
     let shared = &client.shared;
-    let before = shared.read(|core| core.tool_refresh.completed);
+    let owner = shared.owner_of(extensions).await;
     let mut waiter = Waiter::new(shared, |core| &mut core.tool_refresh.waiters);
-    let guard = poll_fn(|cx| {
+    let (mut participant, before) = Participant::join(shared, owner);
+    let starting = poll_fn(|cx| {
         shared.with(|core, _| {
+            let refresh = participant.refresh(core);
             // Another refresh completed in the meantime, and would have the same outcome.
-            if core.tool_refresh.completed != before {
-                return Poll::Ready(Err(core.tool_refresh.was_successful));
+            if refresh.completed != before {
+                return Poll::Ready(Some(refresh.was_successful));
             }
-            if core.tool_refresh.is_running {
+            if refresh.is_running {
                 waiter.wait(core, cx.waker());
                 return Poll::Pending;
             }
-            core.tool_refresh.is_running = true;
-            Poll::Ready(Ok(RefreshGuard(Arc::clone(shared))))
+            refresh.is_running = true;
+            Poll::Ready(None)
         })
     });
-    let _guard = match guard.await {
-        Ok(guard) => guard,
-        Err(was_successful) => return was_successful,
-    };
+    if let Some(was_successful) = starting.await {
+        return was_successful;
+    }
+    participant.is_running = true;
     let mut pages = client.tools().extensions(extensions.clone()).skip_cache().max_pages(MAX_PAGES);
     let listing = async {
         while let Some(tool) = pages.next().await {
@@ -73,22 +84,54 @@ pub(crate) async fn refresh_tools(client: &Client, extensions: &CallExtensions) 
         Either::Right(_) => false,
     };
     shared.with(|core, _| {
-        core.tool_refresh.completed += 1;
-        core.tool_refresh.was_successful = was_successful;
+        let refresh = participant.refresh(core);
+        refresh.completed += 1;
+        refresh.was_successful = was_successful;
     });
     was_successful
 }
 
-/// Held by the call that lists the tools; dropping it wakes the waiting calls. If the call is dropped before the list is
-/// complete, another call takes over.
-struct RefreshGuard(Arc<Shared>);
+/// A call that takes part in a refresh. If the call that lists the tools is dropped before the list is complete, another one
+/// takes over.
+struct Participant {
+    shared: Arc<Shared>,
+    owner: Owner,
+    /// Whether this call lists the tools.
+    is_running: bool,
+}
 
-impl Drop for RefreshGuard {
+impl Participant {
+    /// Returns a participant, and the number of refreshes that completed before.
+    fn join(shared: &Arc<Shared>, owner: Owner) -> (Self, u64) {
+        let participant = Self { shared: Arc::clone(shared), owner, is_running: false };
+        let before = shared.with(|core, _| {
+            let refresh = participant.refresh(core);
+            refresh.calls += 1;
+            refresh.completed
+        });
+        (participant, before)
+    }
+
+    fn refresh<'a>(&self, core: &'a mut Core) -> &'a mut Refresh {
+        core.tool_refresh.by_owner.entry(self.owner).or_default()
+    }
+}
+
+impl Drop for Participant {
     fn drop(&mut self) {
-        self.0.with(|core, _| {
-            core.tool_refresh.is_running = false;
-            let waiters = core.tool_refresh.waiters.all();
-            core.wake_each(waiters);
+        self.shared.with(|core, _| {
+            let refresh = self.refresh(core);
+            refresh.calls -= 1;
+            if self.is_running {
+                refresh.is_running = false;
+            }
+            if refresh.calls == 0 {
+                core.tool_refresh.by_owner.remove(&self.owner);
+            }
+            if self.is_running {
+                let waiters = core.tool_refresh.waiters.all();
+                core.wake_each(waiters);
+            }
         });
     }
 }

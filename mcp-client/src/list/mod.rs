@@ -4,6 +4,7 @@ mod limits;
 
 use std::any::Any;
 use std::collections::{BTreeSet, VecDeque};
+use std::future::poll_fn;
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -23,7 +24,8 @@ use crate::request_handlers::BoxFuture;
 
 pub use self::limits::{ListLimitExceeded, ListLimits};
 
-/// A stream of the items of a list, which fetches pages as they are needed. [`all`](Self::all) collects them.
+/// A stream of the items of a list, which fetches pages as they are needed. [`all`](Self::all) collects them, and
+/// [`next`](Self::next) returns them one by one.
 ///
 /// The limits of [`ClientBuilder::list_limits`](crate::ClientBuilder::list_limits) apply to the list as a whole.
 #[must_use = "streams do nothing unless polled"]
@@ -178,6 +180,15 @@ impl<T: ListItem> Items<T> {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Waits for the next item; `None` at the end of the list.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if a page cannot be fetched or exceeds a limit, which ends the list.
+    pub async fn next(&mut self) -> Option<Result<T, Error>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
     /// Checks a page against the limits of the list; returns its items, and what comes next.

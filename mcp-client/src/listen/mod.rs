@@ -1,6 +1,7 @@
 //! Subscriptions to changes, in either era.
 
 pub(crate) mod changes;
+mod future;
 pub(crate) mod legacy;
 
 use std::future::poll_fn;
@@ -29,8 +30,9 @@ use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared, Started};
 
 use self::changes::all_of;
+pub use self::future::Listen;
 
-/// A stream of changes on the server; created by [`Client::listen`].
+/// A stream of changes on the server; created by [`Client::listen`]. [`next`](Self::next) returns them one by one.
 ///
 /// If the subscription breaks, it is opened again with exponential backoff. Changes may be lost in the meantime, so
 /// everything that it covers is then reported as changed. The stream ends with an error if the server refuses the
@@ -47,6 +49,9 @@ pub struct Subscription {
     state: State,
     /// Number of consecutive failures; a connection that broke soon counts as one.
     failures: u32,
+    /// What is attached to the call each time that it is opened. The last field, so that its values are not dropped with the
+    /// call, under the lock.
+    extensions: CallExtensions,
 }
 
 enum State {
@@ -75,11 +80,26 @@ const STABLE_AFTER: Duration = Duration::from_secs(10);
 const INITIAL_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_secs(30);
 
+/// Why a subscription with credentials of its own cannot use a session.
+const OTHER_USER: &str = "the session with the legacy server belongs to other credentials than those of the subscription; \
+                          use one client for each user";
+
 impl Subscription {
-    pub(crate) async fn open(client: Client, wanted: SubscriptionFilter) -> Result<Self, Error> {
-        let (source, acknowledged) = open(client.clone(), wanted.clone()).await?;
+    async fn open(client: Client, wanted: SubscriptionFilter, extensions: CallExtensions) -> Result<Self, Error> {
+        let (source, acknowledged) = open(client.clone(), wanted.clone(), extensions.clone()).await?;
         let since = client.shared.now();
-        Ok(Self { client, wanted, acknowledged, state: State::Open { source, since }, failures: 0 })
+        Ok(Self { client, wanted, acknowledged, state: State::Open { source, since }, failures: 0, extensions })
+    }
+
+    /// Waits for the next change; `None` at the end of the stream.
+    ///
+    /// No change is lost if the returned future is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error that ends the stream.
+    pub async fn next(&mut self) -> Option<Result<Change, Error>> {
+        poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
 
     /// Returns the filter that the server acknowledged, which may cover less than the requested one.
@@ -118,7 +138,10 @@ impl Stream for Subscription {
                 },
                 State::Backoff(sleep) => match Pin::new(sleep).poll(cx) {
                     Poll::Pending => return Poll::Pending,
-                    Poll::Ready(()) => State::Opening(Box::pin(open(this.client.clone(), this.wanted.clone()))),
+                    Poll::Ready(()) => {
+                        let extensions = this.extensions.clone();
+                        State::Opening(Box::pin(open(this.client.clone(), this.wanted.clone(), extensions)))
+                    }
                 },
                 State::Opening(opening) => match opening.as_mut().poll(cx) {
                     Poll::Pending => return Poll::Pending,
@@ -160,18 +183,22 @@ fn is_transient(error: &Error) -> bool {
     }
 }
 
-async fn open(client: Client, wanted: SubscriptionFilter) -> Result<(ChangeSource, SubscriptionFilter), Error> {
+async fn open(
+    client: Client,
+    wanted: SubscriptionFilter,
+    extensions: CallExtensions,
+) -> Result<(ChangeSource, SubscriptionFilter), Error> {
     let mut recovery = Recovery::default();
     loop {
         client.ready().await?;
         if client.revision().is_some_and(|revision| revision.era() == Era::Legacy) {
-            return open_legacy(client, wanted).await;
+            return open_legacy(client, wanted, extensions).await;
         }
-        match open_modern(&client.shared, &wanted).await {
+        match open_modern(&client.shared, &wanted, &extensions).await {
             Ok(opened) => return Ok(opened),
             Err(Failure::Local(error)) => return Err(error),
             Err(Failure::Call { error, revision, reason }) => {
-                let (extensions, method) = (CallExtensions::default(), Method::SUBSCRIPTIONS_LISTEN);
+                let method = Method::SUBSCRIPTIONS_LISTEN;
                 if !recovery.recover(&client, &extensions, &method, revision, &error).await {
                     return Err(Error::of_call(error, reason.as_deref()));
                 }
@@ -184,6 +211,7 @@ async fn open(client: Client, wanted: SubscriptionFilter) -> Result<(ChangeSourc
 async fn open_modern(
     shared: &Arc<Shared>,
     wanted: &SubscriptionFilter,
+    extensions: &CallExtensions,
 ) -> Result<(ChangeSource, SubscriptionFilter), Failure> {
     let mut timeout = shared.settings.call_options.idle_timeout.map(|idle| Sleep::new(shared, idle));
     let mut waiter = Waiter::new(shared, |core| &mut core.ready_waiters);
@@ -191,7 +219,7 @@ async fn open_modern(
     let acknowledged = poll_fn(|cx| {
         if opened.is_none() {
             let started = shared.with(|core, now| {
-                let started = core.start_listening(now, wanted);
+                let started = core.start_listening(now, wanted, extensions);
                 if let Started::Wait = started {
                     waiter.wait(core, cx.waker());
                 }
@@ -249,15 +277,25 @@ fn acknowledgement(
     })
 }
 
-async fn open_legacy(client: Client, wanted: SubscriptionFilter) -> Result<(ChangeSource, SubscriptionFilter), Error> {
+async fn open_legacy(
+    client: Client,
+    wanted: SubscriptionFilter,
+    extensions: CallExtensions,
+) -> Result<(ChangeSource, SubscriptionFilter), Error> {
     let shared = &client.shared;
+    // The stream of the session has the changes of its user, which no request would tell.
+    if !extensions.is_empty() && shared.owner_of(&extensions).await != shared.owner_of(&CallExtensions::default()).await
+    {
+        return Err(Error::Interrupted(OTHER_USER.to_owned()));
+    }
     let filter = supported(wanted, client.server().capabilities.as_ref());
     let (subscription, epoch) = shared.with(|core, _| (core.legacy_subscriptions.add(filter.clone()), core.epoch));
     // From here on, dropping the source unsubscribes.
     let source = ChangeSource::new(shared, Origin::Connection { subscription, epoch });
     for uri in filter.resource_subscriptions.iter().flatten() {
         let params = RawObject::new(&SubscribeRequestParams::new(uri.clone()));
-        Call::<EmptyResult>::new(&client, Method::RESOURCES_SUBSCRIBE, params).await?;
+        let call = Call::<EmptyResult>::new(&client, Method::RESOURCES_SUBSCRIBE, params);
+        call.extensions(extensions.clone()).await?;
     }
     Ok((source, filter))
 }

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use mcp_types::{Implementation, ProtocolVersion, Revision, ServerCapabilities};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use mcp_types::{Implementation, Revision, ServerCapabilities};
+use serde::{Deserialize, Serialize};
 
+use crate::detected_revision::{read_revision, write_revision};
 use crate::transport::CredentialFingerprint;
 
 /// A legacy session over HTTP, which [`ClientBuilder::resume_session`](crate::ClientBuilder::resume_session) continues
@@ -17,7 +18,7 @@ pub struct SavedSession {
     /// The session id.
     pub id: String,
     /// The negotiated revision.
-    #[serde(serialize_with = "write", deserialize_with = "read")]
+    #[serde(serialize_with = "write_revision", deserialize_with = "read_revision")]
     pub revision: Revision,
     /// The capabilities of the server.
     pub capabilities: Option<ServerCapabilities>,
@@ -39,13 +40,4 @@ impl fmt::Debug for SavedSession {
             .field("info", &self.info)
             .finish_non_exhaustive()
     }
-}
-
-fn write<S: Serializer>(revision: &Revision, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(revision.as_str())
-}
-
-fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Revision, D::Error> {
-    let version = ProtocolVersion::deserialize(deserializer)?;
-    version.revision().ok_or_else(|| serde::de::Error::custom("unknown protocol revision"))
 }

@@ -111,7 +111,7 @@ impl Core {
         self.newly_detected = self.detected.map(|detected| (detected, was_probed_again));
         // Without a new handshake or probe they are still those of the previous connection.
         if server.capabilities.is_some() {
-            self.server = server;
+            (self.server, self.has_current_facts) = (server, true);
         }
         if self.epoch > 0 && revision.era() == Era::Legacy {
             self.set_log_level_again(now);

@@ -14,17 +14,17 @@ use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, Serv
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
 use mcp_types::{Era, LoggingLevel, Method, ProtocolVersion, RawObject, Revision, SubscriptionFilter};
 
-use crate::cache::Cache;
-use crate::call::headers::ToolHeaders;
+use crate::cache::{Cache, Owner};
+use crate::call::headers::{HeadersOf, ToolHeaders};
 use crate::call::pending_call::PendingCall;
 use crate::call::tool_refresh::ToolRefresh;
 use crate::close_reason::CloseReason;
-use crate::context::CallContext;
+use crate::context::{CallContext, CallExtensions};
 use crate::listen::legacy::LegacySubscriptions;
 use crate::session::{Restart, RestartCause, SessionLoss, SessionLossReason};
 use crate::settings::Settings;
 use crate::transport::CredentialFingerprint;
-use crate::transport::{OutgoingMessage, TransportCommand};
+use crate::transport::{OutgoingMessage, TransportCommand, TransportKind};
 
 use self::inbox::Inbox;
 use self::timers::Timers;
@@ -42,6 +42,8 @@ pub(crate) struct Core {
     pub(crate) phase: Phase,
     /// The capabilities, name and instructions of the server.
     pub(crate) server: ServerFacts,
+    /// Whether this client has requested them, instead of an earlier one.
+    pub(crate) has_current_facts: bool,
     /// The detected revision to start the next connection with.
     pub(crate) detected: Option<DetectedRevision>,
     /// Whether the current server exited when it was probed.
@@ -113,6 +115,7 @@ impl Shared {
             kernel,
             phase: Phase::Connecting,
             server: ServerFacts::default(),
+            has_current_facts: false,
             detected: None,
             exited_on_probe: false,
             exits_on_probe: false,
@@ -154,6 +157,10 @@ impl Shared {
             && let Some((cache, target)) = &self.settings.revision_cache
         {
             cache.insert(target, detected, core.exits_on_probe, now);
+            if core.has_current_facts {
+                let is_shared = self.settings.kind == TransportKind::Pipe || core.server.is_public;
+                cache.set_server(target, is_shared.then_some(&core.server));
+            }
             if was_probed_again {
                 cache.confirm(target, now);
             }
@@ -169,6 +176,14 @@ impl Shared {
         result
     }
 
+    /// Returns the credentials that a call with these values would be sent with now.
+    pub(crate) async fn owner_of(&self, extensions: &CallExtensions) -> Owner {
+        match &self.settings.credentials {
+            Some(source) => Owner::Known(source.fingerprint(extensions).await),
+            None => Owner::Fixed,
+        }
+    }
+
     /// Reads the state.
     pub(crate) fn read<R>(&self, read: impl FnOnce(&Core) -> R) -> R {
         read(&self.core.lock().unwrap_or_else(PoisonError::into_inner))
@@ -176,28 +191,39 @@ impl Shared {
 }
 
 impl Core {
-    /// Starts a call. With `has_headers`, parameters are repeated in headers if the revision defines them.
+    /// Starts a call. Over a transport with headers, parameters are repeated in them if the revision defines that, and if a
+    /// list of tools for `headers_of` asks for it; `None` is a transport without headers.
     pub(crate) fn start_call(
         &mut self,
         now: Time,
         method: &Method,
         params: &RawObject,
         options: CallOptions,
-        has_headers: bool,
+        headers_of: Option<HeadersOf>,
         context: &CallContext,
     ) -> Started {
-        self.start(context, |core, revision| {
-            if !has_headers || revision.era() == Era::Legacy {
-                return core.kernel.call(now, method, params, options);
+        self.start(context, |core, revision| match headers_of {
+            Some(headers_of) if revision.era() == Era::Modern => {
+                let owner = match headers_of {
+                    HeadersOf::Client => core.cache.client(),
+                    HeadersOf::Call(owner) => owner,
+                };
+                let headers = core.tool_headers.get(owner, method, params);
+                core.kernel.call_with_headers(now, method, params, options, headers)
             }
-            let headers = core.tool_headers.get(method, params);
-            core.kernel.call_with_headers(now, method, params, options, headers)
+            Some(_) | None => core.kernel.call(now, method, params, options),
         })
     }
 
     /// Starts a `subscriptions/listen` call.
-    pub(crate) fn start_listening(&mut self, now: Time, filter: &SubscriptionFilter) -> Started {
-        self.start(&CallContext::default(), |core, _| core.kernel.listen(now, filter.clone()))
+    pub(crate) fn start_listening(
+        &mut self,
+        now: Time,
+        filter: &SubscriptionFilter,
+        extensions: &CallExtensions,
+    ) -> Started {
+        let context = CallContext { extensions: extensions.clone(), on_input: None };
+        self.start(&context, |core, _| core.kernel.listen(now, filter.clone()))
     }
 
     fn start(
@@ -295,8 +321,16 @@ impl Core {
 
     /// Sets the credentials of the client, and drops what is cached for those before.
     pub(crate) fn set_credentials(&mut self, fingerprint: CredentialFingerprint) {
-        if self.cache.set_client(fingerprint) {
-            self.tool_headers.clear();
+        if let Some(before) = self.cache.set_client(fingerprint) {
+            self.tool_headers.remove(before);
+        }
+    }
+
+    /// Sets the description of the server, which was just requested.
+    pub(crate) fn set_facts(&mut self, facts: ServerFacts) {
+        (self.server, self.has_current_facts) = (facts, true);
+        if let Phase::Ready(_) = self.phase {
+            self.newly_detected = self.detected.map(|detected| (detected, false));
         }
     }
 

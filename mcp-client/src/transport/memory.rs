@@ -25,7 +25,7 @@ use crate::close_reason::CloseReason;
 /// let hello = tool("hello", async |_, _: NoArguments| "Hello!");
 /// let client = Client::connect(MemoryTransport::new(Server::builder("greeter", "1.0").tool(hello).build()?)).await?;
 /// let result = client.call_tool("hello").await?;
-/// assert_eq!(result.content[0].as_text(), Some("Hello!"));
+/// assert_eq!(result.to_text(), "Hello!");
 /// # Ok(())
 /// # }
 /// ```

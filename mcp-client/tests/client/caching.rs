@@ -32,10 +32,10 @@ async fn answers_are_used_again_until_they_change() {
     assert_eq!(reads.load(Ordering::Relaxed), 1);
     limited(client.read_resource("test://a").skip_cache()).await.unwrap();
     assert_eq!(reads.load(Ordering::Relaxed), 2);
-    let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://a".to_owned()]);
+    let filter = SubscriptionFilter::default().resource("test://a");
     let mut listener = limited(client.listen(filter)).await.unwrap();
     server.publish(&Change::Resource("test://a".to_owned()));
-    limited(futures_util::StreamExt::next(&mut listener)).await.unwrap().unwrap();
+    limited(listener.next()).await.unwrap().unwrap();
     read().await;
     assert_eq!(reads.load(Ordering::Relaxed), 3);
 }

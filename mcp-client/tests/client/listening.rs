@@ -1,6 +1,5 @@
 //! Hearing of changes.
 
-use futures_util::StreamExt as _;
 use mcp_client::Change;
 use mcp_client::types::{Revision, SubscriptionFilter};
 
@@ -12,9 +11,7 @@ use crate::demo::{connect, limited};
 async fn changes_are_heard_in_both_eras() {
     for revision in Revision::ALL {
         let client = connect(revision).await;
-        let wanted = SubscriptionFilter::default()
-            .tools_list_changed(true)
-            .resource_subscriptions(vec!["test://counter".to_owned()]);
+        let wanted = SubscriptionFilter::default().tools_list_changed(true).resource("test://counter");
         let mut listener = limited(client.listen(wanted.clone())).await.unwrap();
         assert_eq!(*listener.acknowledged(), wanted, "{revision}");
         limited(client.call_tool("touch")).await.unwrap();
@@ -33,7 +30,7 @@ async fn changes_are_heard_in_both_eras() {
 async fn filters_hold() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let client = connect(revision).await;
-        let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://counter".to_owned()]);
+        let filter = SubscriptionFilter::default().resource("test://counter");
         let mut listener = limited(client.listen(filter)).await.unwrap();
         limited(client.call_tool("touch")).await.unwrap();
         let heard = limited(listener.next()).await.unwrap().unwrap();

@@ -106,6 +106,41 @@ fn gw_1_calls_handle_their_own_input_requests_legacy() {
     }
 }
 
+/// A request that a legacy server repeats is the same for the handler of the call, which may have sent it on.
+// covers: GW-1, GW-9
+#[test]
+fn gw_1_repeated_requests_are_equal() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let capabilities = json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} });
+    let capabilities: ClientCapabilities = serde_json::from_value(capabilities).unwrap();
+    let (client, mut server) =
+        ScriptedServer::legacy(TransportKind::RequestPerCall, builder().capabilities(capabilities));
+    let recorded = Arc::clone(&seen);
+    let call = client.call_tool("a").on_input(move |request| {
+        recorded.lock().unwrap().push(serde_json::to_value(&request).unwrap());
+        async { Err(ErrorObject::internal_error("no")) }
+    });
+    let _call = Task::start(call);
+    let call = server.expect_request("tools/call");
+    let url = json!({ "mode": "url", "message": "?", "url": "https://a.test", "elicitationId": "1" });
+    let requests = [
+        ("elicitation/create", form()),
+        ("elicitation/create", url),
+        ("sampling/createMessage", json!({ "messages": [], "maxTokens": 1 })),
+        ("roots/list", json!({})),
+    ];
+    for (number, (method, params)) in requests.iter().enumerate() {
+        for meta in [json!({ "progressToken": number }), json!({ "progressToken": "x" })] {
+            let mut params = params.clone();
+            params["_meta"] = meta;
+            request_on(&mut server, &call, &format!("{number}{}", params["_meta"]), method, params);
+        }
+    }
+    let seen = seen.lock().unwrap();
+    assert_eq!(seen.len(), 8);
+    assert!(seen.chunks(2).all(|pair| pair[0] == pair[1]), "{seen:?}");
+}
+
 /// Log messages and other notifications have the values of their call, in both eras.
 // covers: GW-1
 #[test]
@@ -213,6 +248,28 @@ fn gw_2_one_round_is_bounded() {
     let call = server.expect_request("tools/call");
     server.respond(&call, input_required(None));
     assert!(matches!(round.finish(), Err(Error::Retry(_))));
+}
+
+/// Parameters of a modern client can be forwarded to a legacy server, which must not take the request for a modern one.
+// covers: GW-9
+#[test]
+fn gw_9_forwarded_metadata_fits_the_era() {
+    let own = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "host", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": { "roots": {} },
+        "io.modelcontextprotocol/logLevel": "info",
+        "com.example/own": 1,
+    });
+    let params = json!({ "name": "t", "_meta": own });
+    for kind in KINDS {
+        let (client, mut server) = ScriptedServer::legacy(kind, builder());
+        let _call = Task::start(client.request::<Value>("tools/call", &params).idle_timeout(None));
+        assert_eq!(server.expect_request("tools/call").params["_meta"], json!({ "com.example/own": 1 }));
+        let (client, mut server) = ScriptedServer::modern(kind, builder());
+        let _call = Task::start(client.request::<Value>("tools/call", &params).idle_timeout(None));
+        assert_eq!(server.expect_request("tools/call").params["_meta"], own);
+    }
 }
 
 /// Other requests of a legacy server have handlers by method.

@@ -15,7 +15,7 @@ fn listening(client: &Client, filter: SubscriptionFilter) -> Task<Result<Subscri
 }
 
 fn uris(uris: &[&str]) -> SubscriptionFilter {
-    SubscriptionFilter::default().resource_subscriptions(uris.iter().map(|uri| (*uri).to_owned()).collect::<Vec<_>>())
+    SubscriptionFilter::default().resources(uris.iter().copied())
 }
 
 /// Listens to a modern server, which agrees to `filter`.
@@ -118,7 +118,7 @@ fn quiet_subscriptions_are_not_late() {
 fn a_subscription_that_ends_is_opened_again() {
     for kind in KINDS {
         let (client, mut server) = ScriptedServer::modern(kind, builder());
-        let filter = tools_filter().resource_subscriptions(vec!["test://a".to_owned()]);
+        let filter = tools_filter().resource("test://a");
         let agreed = json!({ "toolsListChanged": true, "resourceSubscriptions": ["test://a"] });
         let (listener, mut open) = listen(&client, &mut server, filter, agreed.clone());
         let mut hears = hearing(listener);

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use mcp_client::{Client, Error, ListLimitExceeded, ListLimits, TransportKind};
 use mcp_testkit::{ScriptedServer, Task, expect_ready};
 use serde_json::{Value, json};

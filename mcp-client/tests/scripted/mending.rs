@@ -62,7 +62,7 @@ fn a_refused_version_may_lead_to_the_other_era() {
             server.respond(&request, tool_result("done"));
             call.finish().unwrap();
         }
-        assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_06_18)));
+        assert_eq!(client.detected_revision().unwrap().revision, Revision::V2025_06_18);
     }
 }
 
@@ -278,7 +278,7 @@ fn a_modern_detected_revision_may_be_wrong() {
             server.respond(&request, tool_result("done"));
             call.finish().unwrap();
         }
-        assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
+        assert_eq!(client.detected_revision().unwrap().revision, Revision::V2025_11_25);
     }
 }
 
@@ -454,7 +454,7 @@ fn a_server_that_died_of_the_probe_is_not_probed_again() {
     server.handle.handle_restart();
     server.handshake("2025-11-25");
     let client = connecting.finish().unwrap();
-    assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2025_11_25)));
+    assert_eq!(client.detected_revision().unwrap().revision, Revision::V2025_11_25);
     // One that dies of the handshake, too, is given up.
     let (mut connecting, mut server) = ScriptedServer::connect(TransportKind::Pipe, builder());
     assert_eq!(server.handle.handle_disconnect(&died), mcp_client::ServerLossAction::RestartWithoutProbe);
@@ -522,7 +522,7 @@ fn int_7_detected_revisions_are_shared() {
     server.expect_request("initialize");
     server.respond(&probe, discover_result(ScriptedServer::capabilities()));
     let client = connecting.finish().unwrap();
-    assert_eq!(client.detected_revision(), Some(DetectedRevision::new(Revision::V2026_07_28)));
+    assert_eq!(client.detected_revision().unwrap().revision, Revision::V2026_07_28);
     server.assert_quiet();
     let (client, _server) = connected(TransportKind::Pipe, builder().revision_cache(&revisions, "server"));
     assert_eq!(client.revision(), Some(Revision::V2026_07_28));

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use mcp_client::types::{LoggingLevel, Revision};
 use mcp_client::{
-    ClientBuilder, CloseReason, DetectedRevision, Restart, RestartCause, SessionLossReason, TransportKind,
+    ClientBuilder, CloseReason, DetectedRevision, Restart, RestartCause, RevisionCache, SessionLossReason,
+    TransportKind,
 };
 use mcp_testkit::envelope::tool_result;
 use mcp_testkit::{ScriptedServer, Task, expect_ready};
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::fixtures::{KINDS, builder};
+use crate::fixtures::{KINDS, builder, connected};
 
 fn recording() -> (ClientBuilder, Arc<Mutex<Vec<Restart>>>) {
     let restarts = Arc::new(Mutex::new(Vec::new()));
@@ -116,6 +117,13 @@ fn gw_10_the_log_level_is_set_again() {
     assert_eq!(call.params["_meta"]["io.modelcontextprotocol/logLevel"], "warning");
 }
 
+fn described(scope: &str, instructions: &str) -> Value {
+    json!({
+        "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": { "tools": {} },
+        "instructions": instructions, "cacheScope": scope, "ttlMs": 0,
+    })
+}
+
 /// With a known revision the facts are not requested when the client connects, but when they are needed.
 // covers: GW-10
 #[test]
@@ -127,16 +135,63 @@ fn gw_10_facts_are_requested_when_they_are_needed() {
     let asking = client.clone();
     let mut asking = Task::start(async move { asking.server_facts().await });
     let discover = server.expect_request("server/discover");
-    let capabilities = json!({ "tools": {} });
-    let found = json!({
-        "resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities,
-        "instructions": "Be kind",
-    });
-    server.respond(&discover, found);
+    server.respond(&discover, described("private", "Be kind"));
     assert_eq!(asking.finish().unwrap().instructions.as_deref(), Some("Be kind"));
     assert!(client.server().capabilities.is_some_and(|offered| offered.tools.is_some()));
     assert!(expect_ready(async move { client.server_facts().await }).is_ok());
     server.assert_quiet();
+}
+
+/// What an earlier client stored describes the server at once, until this one has requested it.
+// covers: GW-10
+#[test]
+fn gw_10_a_detected_revision_describes_the_server() {
+    for kind in KINDS {
+        let (before, _server) = ScriptedServer::modern(kind, builder());
+        assert!(before.server().capabilities.is_some());
+        let stored = serde_json::to_string(&before.detected_revision().unwrap()).unwrap();
+        let detected: DetectedRevision = serde_json::from_str(&stored).unwrap();
+        let (client, mut server) = connected(kind, builder().detected_revision(detected));
+        assert_eq!((client.revision(), client.server()), (Some(Revision::LATEST), before.server()));
+        server.assert_quiet();
+        let asking = client.clone();
+        let mut asking = Task::start(async move { asking.server_facts().await });
+        let discover = server.expect_request("server/discover");
+        server.respond(&discover, described("private", "Be kind"));
+        assert_eq!(asking.finish().unwrap(), client.server());
+        assert_eq!(client.detected_revision().unwrap().server.instructions.as_deref(), Some("Be kind"));
+    }
+    // What was stored before there was a description.
+    let detected: DetectedRevision = serde_json::from_value(json!({ "revision": "2025-11-25" })).unwrap();
+    assert_eq!(detected, DetectedRevision::new(Revision::V2025_11_25));
+    serde_json::from_value::<DetectedRevision>(json!({ "revision": "2099-01-01" })).unwrap_err();
+}
+
+/// Clients that share revisions share the description, too; over HTTP only if it is not that of a user.
+// covers: GW-10, SEC-8
+#[test]
+fn gw_10_descriptions_are_shared_unless_they_are_private() {
+    for (kind, scope, is_shared) in [
+        (TransportKind::Pipe, "private", true),
+        (TransportKind::RequestPerCall, "public", true),
+        (TransportKind::RequestPerCall, "private", false),
+    ] {
+        let revisions = RevisionCache::default();
+        let builder = || builder().revision_cache(&revisions, "server");
+        let (mut connecting, mut server) = ScriptedServer::connect(kind, builder());
+        let probe = server.expect_request("server/discover");
+        server.respond(&probe, described(scope, "Be kind"));
+        connecting.finish().unwrap();
+        let instructions = || connected(kind, builder()).0.server().instructions;
+        assert_eq!(instructions().is_some(), is_shared, "{kind:?} {scope}");
+        // A client that requests newer ones shares these.
+        let (client, mut server) = connected(kind, builder());
+        let mut asking = Task::start(async move { client.server_facts().await });
+        let discover = server.expect_request("server/discover");
+        server.respond(&discover, described(scope, "Be quick"));
+        asking.finish().unwrap();
+        assert_eq!(instructions().as_deref(), is_shared.then_some("Be quick"), "{kind:?} {scope}");
+    }
 }
 
 /// A call without an idle timeout ends when its response comes, or with its time limit.

@@ -250,7 +250,7 @@ fn what_nobody_looks_at_is_bounded() {
         progressed.lock().unwrap().push(progress.progress.as_f64());
     }));
     let request = server.expect_request("tools/call");
-    let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://".to_owned()]);
+    let filter = SubscriptionFilter::default().resource("test://");
     let mut listening = Task::start(async move { client.listen(filter).await });
     let subscribe = server.expect_request("resources/subscribe");
     server.respond(&subscribe, json!({}));
@@ -286,7 +286,7 @@ fn sec_7_what_nobody_looks_at_is_bounded_in_bytes() {
         progressed.lock().unwrap().0 += progress.message.unwrap_or_default().len();
     }));
     let request = server.expect_request("tools/call");
-    let filter = SubscriptionFilter::default().resource_subscriptions(vec!["test://".to_owned()]);
+    let filter = SubscriptionFilter::default().resource("test://");
     let mut listening = Task::start(async move { client.listen(filter).await });
     let subscribe = server.expect_request("resources/subscribe");
     server.respond(&subscribe, json!({}));

@@ -187,6 +187,8 @@ impl Connection {
         }
         if revision.era() == Era::Modern {
             self.fill_envelope(meta, revision);
+        } else {
+            clear_envelope(meta);
         }
         params.meta.take_if(|meta| *meta == RequestMeta::default());
         // The parameters were an object when they were decoded.
@@ -237,6 +239,13 @@ impl Connection {
         self.events.push_back(Event::CallFinished { call, outcome: Err(why) });
         true
     }
+}
+
+/// Removes the members that make a request a modern one, which forwarded parameters may have: a server of both eras would
+/// serve it as such.
+fn clear_envelope(meta: &mut RequestMeta) {
+    (meta.protocol_version, meta.client_capabilities) = (None, None);
+    (meta.client_info, meta.log_level) = (None, None);
 }
 
 /// The methods that only the connection sends.

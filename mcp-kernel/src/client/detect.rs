@@ -93,7 +93,9 @@ impl ConnectError {
             CallError::Rejected(error) => Self::of_refusal(config, error),
             CallError::TimedOut => Self::TimedOut,
             CallError::InvalidResponse => Self::InvalidResponse("not a response".to_owned()),
-            CallError::TooLong { .. } => Self::InvalidResponse(error.to_string()),
+            CallError::TooLong { .. } => {
+                Self::InvalidResponse(format!("{error}; raise `line_limit` of the transport to receive it"))
+            }
             CallError::Status { status, reason } => Self::Status { status, reason },
             CallError::Cancelled | CallError::Disconnected | CallError::SessionLost => Self::Disconnected,
         }

@@ -2,9 +2,10 @@
 
 use mcp_types::jsonrpc::{EncodedMessage, PayloadBuf};
 use mcp_types::{
-    Implementation, LoggingMessageNotificationParams, Method, ProgressNotificationParams, RequestId, ResultType,
-    Revision, ServerCapabilities, SubscriptionFilter,
+    CacheScope, DiscoverResult, Implementation, LoggingMessageNotificationParams, Method, ProgressNotificationParams,
+    RequestId, ResultType, Revision, ServerCapabilities, SubscriptionFilter,
 };
+use serde::{Deserialize, Serialize};
 
 use super::detect::{ConnectError, DetectedRevision};
 use crate::CallId;
@@ -169,15 +170,32 @@ pub enum Event {
 }
 
 /// The description of a server. It is empty if the client did not have to request it.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct ServerFacts {
     /// The capabilities of the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<ServerCapabilities>,
     /// The name and version of the server. They are not verified: use them for display and logs only.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub info: Option<Implementation>,
     /// Instructions for the model on how to use the server.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
+    /// Whether the description is the same for all users, as a modern server declares it with the cache scope `public`.
+    pub is_public: bool,
+}
+
+impl From<DiscoverResult> for ServerFacts {
+    fn from(found: DiscoverResult) -> Self {
+        Self {
+            capabilities: Some(found.capabilities),
+            info: found.meta.and_then(|meta| meta.server_info),
+            instructions: found.instructions,
+            is_public: found.cache_scope == Some(CacheScope::PUBLIC),
+        }
+    }
 }
 
 /// The result of a call.

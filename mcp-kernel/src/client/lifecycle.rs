@@ -165,12 +165,7 @@ impl Connection {
         self.is_unconfirmed = is_silent && !std::mem::replace(&mut self.was_silent, is_silent);
         match judge(&self.config, probed, is_second, outcome.as_ref()) {
             Step::Modern(revision) => {
-                let facts = outcome.map(|found| ServerFacts {
-                    capabilities: Some(found.capabilities),
-                    info: found.meta.and_then(|meta| meta.server_info),
-                    instructions: found.instructions,
-                });
-                self.ready(revision, facts.unwrap_or_default());
+                self.ready(revision, outcome.map(ServerFacts::from).unwrap_or_default());
             }
             next @ (Step::ProbeAgain(_) | Step::Handshake(_) | Step::Fail(_)) => self.proceed(now, next),
         }
@@ -223,6 +218,7 @@ impl Connection {
             capabilities: Some(result.capabilities),
             info: Some(result.server_info),
             instructions: result.instructions,
+            is_public: false,
         };
         self.ready(revision, facts);
     }

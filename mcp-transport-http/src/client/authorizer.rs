@@ -20,11 +20,14 @@ use mcp_client::CallExtensions;
 /// # Credentials per call
 ///
 /// With [`credential_for`](Self::credential_for), calls of several users can share a client: [`Call::extension`] attaches
-/// the user to a call. Handshake, subscriptions and other requests that belong to no call have the credential of
-/// [`credential`](Self::credential). Private results are cached for each user. The session of a legacy server belongs to
-/// one user, so a call with the credential of another fails: use one client for each user there.
+/// the user to a call, [`Items::extension`] to a list and [`Listen::extension`] to a subscription. The handshake and other
+/// requests that belong to no call have the credential of [`credential`](Self::credential). Private results are cached for
+/// each user. The session of a legacy server belongs to one user, so a call with the credential of another fails: use one
+/// client for each user there.
 ///
 /// [`Call::extension`]: mcp_client::Call::extension
+/// [`Items::extension`]: mcp_client::Items::extension
+/// [`Listen::extension`]: mcp_client::Listen::extension
 ///
 /// # Examples
 ///

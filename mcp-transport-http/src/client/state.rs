@@ -18,7 +18,7 @@ pub(crate) struct State {
 
 struct CallInFlight {
     abort: AbortHandle,
-    /// The credentials that it was opened with, if it is a subscription.
+    /// The credentials that it was opened with, if it is a subscription with those of the client.
     subscribed_with: Option<CredentialFingerprint>,
 }
 

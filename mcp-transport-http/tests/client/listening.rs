@@ -1,6 +1,5 @@
 //! Subscriptions of modern servers.
 
-use futures_util::StreamExt as _;
 use mcp_client::Change;
 use mcp_client::types::SubscriptionFilter;
 use serde_json::json;

@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use mcp_client::types::{ElicitResult, ElicitValue, OrderedMap, Revision, SubscriptionFilter};
 use mcp_client::{Change, Client, ClientBuilder, Mode};
 use mcp_server::{HandlerError, NoArguments, RequestContext, Server, tool};

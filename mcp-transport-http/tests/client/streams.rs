@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use mcp_client::types::{Revision, SubscriptionFilter};
 use mcp_client::{Change, CloseReason, Error};
 use mcp_testkit::envelope::tool_result;

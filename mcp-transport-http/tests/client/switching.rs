@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use futures_util::{FutureExt as _, StreamExt as _};
+use futures_util::FutureExt as _;
 use mcp_client::types::SubscriptionFilter;
 use mcp_client::{Client, CloseReason, Error, SavedSession, SessionLossAction, SessionLossReason};
 use mcp_testkit::envelope::tool_result;

@@ -3,7 +3,6 @@
 use std::sync::mpsc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use mcp_client::types::Era;
 use mcp_client::{Change, CloseReason, Error, Mode};
 use mcp_transport_stdio::{ChildTransport, RestartPolicy, ServerCommand, Stderr};

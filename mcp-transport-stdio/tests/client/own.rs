@@ -4,7 +4,6 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use mcp_client::types::{ElicitAction, ElicitResult, Era, RawObject};
 use mcp_client::{Change, Client, ClientBuilder, CloseReason, Mode};

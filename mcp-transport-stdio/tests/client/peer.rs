@@ -15,8 +15,8 @@ pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 /// For what is not going to happen.
 pub(crate) const SHORT: Duration = Duration::from_millis(50);
 
-pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(LIMIT, future).await.expect("within the limit of a test")
+pub(crate) async fn within<F: IntoFuture>(future: F) -> F::Output {
+    tokio::time::timeout(LIMIT, future.into_future()).await.expect("within the limit of a test")
 }
 
 pub(crate) fn builder() -> ClientBuilder {

@@ -131,6 +131,21 @@ impl ResourceContents {
             Self::Blob(contents) => &contents.uri,
         }
     }
+
+    /// Returns the MIME type of the contents, if it is known.
+    #[must_use]
+    pub fn mime_type(&self) -> Option<&str> {
+        match self {
+            Self::Text(contents) => contents.mime_type.as_deref(),
+            Self::Blob(contents) => contents.mime_type.as_deref(),
+        }
+    }
+
+    /// Returns the text of text contents. Binary contents have [bytes](BlobResourceContents::bytes) instead.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        if let Self::Text(contents) = self { Some(&contents.text) } else { None }
+    }
 }
 
 #[cfg(test)]
@@ -151,6 +166,13 @@ mod tests {
         assert_eq!(PromptMessage::user("hi").content.as_text(), Some("hi"));
         let message = SamplingMessage::assistant("ho");
         assert_eq!((message.role, message.content.as_slice()[0].as_text()), (Role::ASSISTANT, Some("ho")));
-        assert_eq!(ResourceContents::blob("a:b", "x").uri(), "a:b");
+    }
+
+    #[test]
+    fn contents_have_the_same_accessors() {
+        let text = ResourceContents::from(TextResourceContents::new("a:b", "hi").mime_type("text/plain"));
+        assert_eq!((text.uri(), text.mime_type(), text.as_text()), ("a:b", Some("text/plain"), Some("hi")));
+        let blob = ResourceContents::blob("a:b", "x");
+        assert_eq!((blob.uri(), blob.mime_type(), blob.as_text()), ("a:b", None, None));
     }
 }

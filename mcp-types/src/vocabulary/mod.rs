@@ -12,6 +12,7 @@ pub mod meta;
 mod resource_contents;
 mod result_body;
 mod result_type;
+mod subscription_filter;
 pub mod tasks;
 mod tool;
 

@@ -1,4 +1,4 @@
-//! Constructors of tools and their results.
+//! Constructors and accessors of tools and their results.
 
 use serde::Serialize;
 
@@ -69,6 +69,25 @@ impl CallToolResult {
     pub fn structured(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
         let value = RawJson::new(value)?;
         Ok(Self::text(value.as_str()).structured_content(value))
+    }
+
+    /// Returns the text of each text block.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.content.iter().filter_map(ContentBlock::as_text)
+    }
+
+    /// Returns the text of all text blocks, separated by line breaks; empty if there is none.
+    ///
+    /// ```
+    /// use mcp_types::{CallToolResult, ContentBlock};
+    ///
+    /// let image = ContentBlock::image([0xff], "image/png");
+    /// let result = CallToolResult::new(vec!["one".into(), image, "two".into()]);
+    /// assert_eq!(result.to_text(), "one\ntwo");
+    /// ```
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        self.texts().collect::<Vec<_>>().join("\n")
     }
 }
 

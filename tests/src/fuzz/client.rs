@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use futures_util::future::{BoxFuture, join_all};
 use mcp_client::{CallOptions, Client, ClientBuilder, Mode, Transport};
 use mcp_types::jsonrpc::{Incoming, Limits, Message, parse};

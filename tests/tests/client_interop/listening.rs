@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use mcp_client::Change;
 use mcp_client::types::SubscriptionFilter;
 use tokio::time::timeout;

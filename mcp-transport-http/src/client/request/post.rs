@@ -132,7 +132,7 @@ impl Post {
             PostKind::Call | PostKind::Subscription | PostKind::LegacySse => self.session.clone(),
         };
         if self.kind == PostKind::Subscription {
-            self.sender.subscribed(self.call, by);
+            self.sender.subscribed(self.call, by, &self.context.extensions);
         }
         if matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
             return Err(format!("the server accepted the request without a response ({})", response.status()).into());

@@ -213,8 +213,14 @@ impl RequestSender {
     }
 
     /// Records the credentials that a subscription was opened with.
-    pub(crate) fn subscribed(&self, call: CallId, by: CredentialFingerprint) {
-        let ended = self.state().set_subscribed(call, by);
+    pub(crate) fn subscribed(&self, call: CallId, by: CredentialFingerprint, extensions: &CallExtensions) {
+        let mut state = self.state();
+        // One with credentials of its own does not depend on those of the client.
+        if !extensions.is_empty() && state.credentials != Some(by) {
+            return;
+        }
+        let ended = state.set_subscribed(call, by);
+        drop(state);
         self.end_subscriptions(ended);
     }
 

@@ -112,7 +112,7 @@ impl ErrorObject {
     }
 
     /// Replaces the code of an error about a resource that does not exist by the one of a revision, for errors that were
-    /// received from a server of another revision. The error of a modern server is recognised by the URI in its data.
+    /// received from a server of another revision. The error of a modern server is recognized by the URI in its data.
     #[must_use]
     pub fn translate_resource_not_found(mut self, revision: Revision) -> Self {
         match revision.era() {
