@@ -8,8 +8,8 @@ use std::sync::{Arc, Barrier, Mutex};
 use mcp_server::middleware::{self, Middleware};
 use mcp_server::types::{CallToolResult, ErrorObject, RawObject, ResourceContents, Revision};
 use mcp_server::{
-    Caller, HandlerError, NoArguments, Outcome, Principal, RequestContext, Response, Target, UriVariables, prompt, raw_tool,
-    resource, template, text_resource, tool,
+    Caller, HandlerError, NoArguments, Outcome, Principal, RequestContext, Response, Target, UriVariables, prompt,
+    raw_tool, resource, template, text_resource, tool,
 };
 use mcp_testkit::{Gate, Notes, ScriptedClient};
 use schemars::JsonSchema;
