@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::fault::Fault;
 use super::invalid_message::{InvalidMessage, Origin};
 use super::limits::Limits;
-use super::members::{Indexed, Members, MetaIndex, Unindexed};
+use super::members::{Indexed, Members, Unindexed};
 use super::message::{Message, Notification, Request, Response};
 use super::payload::Payload;
 use crate::json::excerpt::{MAX_NAME_CHARS, excerpt};
@@ -42,7 +42,7 @@ struct Slot<T> {
 
 /// The value of a member that should be an object.
 enum Body<'a> {
-    Object(Indexed<'a>, MetaIndex),
+    Object(Indexed<'a>),
     Other(&'a str),
 }
 
@@ -98,7 +98,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Checks the rules of the envelope.
-    pub(super) fn into_message(mut self) -> Checked<Message<'a>> {
+    pub(super) fn take_message(&mut self) -> Checked<Message<'a>> {
         self.check().map_err(|invalid| invalid.about(self.origin()))
     }
 
@@ -150,7 +150,7 @@ impl<'a> Envelope<'a> {
         if !version.value.starts_with('"') {
             return Err(version.wrong_kind("jsonrpc", "the string \"2.0\"", kind(version.value)));
         }
-        if unquote(version.value) != "2.0" {
+        if version.value != "\"2.0\"" && unquote(version.value) != "2.0" {
             let found = excerpt(version.value, MAX_NAME_CHARS).into();
             return Err(version.fault(Fault::WrongVersion { found }));
         }
@@ -219,9 +219,9 @@ impl<T> Slot<T> {
 impl<'a> Slot<Body<'a>> {
     fn object(self, name: &'static str) -> Checked<Payload<'a>> {
         let fault = match self.value {
-            Body::Object((text, Ok(members)), meta) => return Ok(Payload::new(text, members, meta)),
-            Body::Object((_, Err(Unindexed::TooMany { limit })), _) => Fault::TooManyMembers { payload: name, limit },
-            Body::Object((_, Err(Unindexed::Twice { name: member })), _) => {
+            Body::Object((text, Ok(members))) => return Ok(Payload::new(text, members)),
+            Body::Object((_, Err(Unindexed::TooMany { limit }))) => Fault::TooManyMembers { payload: name, limit },
+            Body::Object((_, Err(Unindexed::Twice { name: member }))) => {
                 Fault::DuplicatePayloadMember { payload: name, member: excerpt(&member, MAX_NAME_CHARS).into() }
             }
             Body::Other(text) => Fault::WrongKind { member: name, expected: "an object", found: kind(text) },
@@ -233,10 +233,7 @@ impl<'a> Slot<Body<'a>> {
 impl<'a> Body<'a> {
     fn scan(scanner: &mut Scanner<'a>, limits: &Limits) -> Result<Self, ScanError> {
         match scanner.peek() {
-            (_, Some(b'{')) => {
-                let (indexed, meta) = Members::scan_with_meta(scanner, limits.max_members)?;
-                Ok(Self::Object(indexed, meta))
-            }
+            (_, Some(b'{')) => Members::scan(scanner, limits.max_members).map(Self::Object),
             _ => scanner.value().map(Self::Other),
         }
     }
