@@ -337,6 +337,17 @@ impl<'a> Name<'a> {
         if self.escaped { unescape(&self.text[start - 1..=end]) } else { Cow::Borrowed(&self.text[start..end]) }
     }
 
+    /// Calls a function with the bytes of the name, without escapes.
+    ///
+    /// Unlike a slice of the text, they need no check for character boundaries.
+    #[inline]
+    pub(crate) fn read<T>(self, read: impl Fn(&[u8]) -> T) -> T {
+        if self.escaped {
+            return read(self.unescape().as_bytes());
+        }
+        read(self.text.as_bytes().get(self.span.start..self.span.end).unwrap_or_default())
+    }
+
     /// Returns the position of the name in the text, without the quotation marks, unless it has escapes.
     pub(crate) fn plain(self) -> Option<Span> {
         (!self.escaped).then_some(self.span)

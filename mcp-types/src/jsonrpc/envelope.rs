@@ -33,6 +33,32 @@ pub(super) struct Envelope<'a> {
     has_two_ids: bool,
 }
 
+/// A member of a message.
+#[derive(Clone, Copy)]
+enum Known {
+    JsonRpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+}
+
+impl Known {
+    #[inline]
+    fn of(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"jsonrpc" => Self::JsonRpc,
+            b"id" => Self::Id,
+            b"method" => Self::Method,
+            b"params" => Self::Params,
+            b"result" => Self::Result,
+            b"error" => Self::Error,
+            _ => return None,
+        })
+    }
+}
+
 /// A value and its position in the text.
 #[derive(Clone, Copy)]
 struct Slot<T> {
@@ -71,23 +97,23 @@ impl<'a> Envelope<'a> {
     // M-19
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'a>, limits: &Limits) -> Result<(), ScanError> {
         scanner.object(|scanner, name| {
-            let (value, repeated) = match &*name.unescape() {
-                "jsonrpc" => ("jsonrpc", note(&mut self.jsonrpc, scanner, Scanner::value)?),
-                "id" => {
+            let (value, repeated) = match name.read(Known::of) {
+                Some(Known::JsonRpc) => ("jsonrpc", note(&mut self.jsonrpc, scanner, Scanner::value)?),
+                Some(Known::Id) => {
                     self.has_two_ids = self.id.is_some();
                     ("id", note(&mut self.id, scanner, Scanner::value)?)
                 }
-                "method" => ("method", note(&mut self.method, scanner, Scanner::value)?),
-                "params" => ("params", note(&mut self.params, scanner, |s| Body::scan(s, limits))?),
-                "result" => {
+                Some(Known::Method) => ("method", note(&mut self.method, scanner, Scanner::value)?),
+                Some(Known::Params) => ("params", note(&mut self.params, scanner, |s| Body::scan(s, limits))?),
+                Some(Known::Result) => {
                     self.is_response = true;
                     ("result", note(&mut self.result, scanner, |s| Body::scan(s, limits))?)
                 }
-                "error" => {
+                Some(Known::Error) => {
                     self.is_response = true;
                     ("error", note(&mut self.error, scanner, |s| Body::scan(s, limits))?)
                 }
-                _ => return scanner.value().map(drop),
+                None => return scanner.skip_value(),
             };
             if let Some(at) = repeated {
                 self.repeated.get_or_insert(Slot { at, value });

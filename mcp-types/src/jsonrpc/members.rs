@@ -62,7 +62,7 @@ impl Members {
                 members.list.reserve_exact(USUAL);
             }
             let start = scanner.position();
-            if meta.is_none() && scanner.peek().1 == Some(b'{') && name.unescape() == "_meta" {
+            if meta.is_none() && scanner.peek().1 == Some(b'{') && name.read(|name| name == b"_meta") {
                 members.push(base, name, Span { start, end: start });
                 meta = Some(members.scan_meta(base, scanner, limit)?);
             } else {
@@ -162,10 +162,7 @@ impl Members {
     }
 
     fn part<'m>(&'m self, list: Option<&'m [Member]>) -> MemberList<'m> {
-        MemberList {
-            list: list.unwrap_or_default(),
-            unescaped: self.rare.as_ref().map_or("", |rare| rare.unescaped.as_str()),
-        }
+        MemberList { list: list.unwrap_or_default(), rare: self.rare.as_deref() }
     }
 }
 
@@ -180,11 +177,12 @@ struct MetaPlace {
 #[derive(Clone, Copy)]
 pub(super) struct MemberList<'m> {
     list: &'m [Member],
-    unescaped: &'m str,
+    rare: Option<&'m Rare>,
 }
 
 impl<'m> MemberList<'m> {
     /// Returns the value of a member, given the text of the object.
+    #[inline(always)]
     pub(super) fn get<'t>(self, text: &'t str, name: &str) -> Option<&'t str> {
         // The length is compared first, which needs no access to the text.
         let is_named = |member: &&Member| member.name.len() == name.len() && self.name(text, member) == name.as_bytes();
@@ -195,7 +193,7 @@ impl<'m> MemberList<'m> {
     pub(super) fn iter<'t>(self, text: &'t str) -> impl ExactSizeIterator<Item = Entry<'m, 't>> {
         self.list.iter().map(move |member| {
             let name = if member.is_escaped {
-                EntryName::Unescaped(member.name.of(self.unescaped))
+                EntryName::Unescaped(member.name.of(self.unescaped()))
             } else {
                 EntryName::Plain(member.name.of(text))
             };
@@ -203,12 +201,16 @@ impl<'m> MemberList<'m> {
         })
     }
 
+    fn unescaped(self) -> &'m str {
+        self.rare.map_or("", |rare| &rare.unescaped)
+    }
+
     /// Bytes, because slices of text have to be checked for character boundaries.
     fn name<'t>(self, text: &'t str, member: &Member) -> &'t [u8]
     where
         'm: 't,
     {
-        let text = if member.is_escaped { self.unescaped } else { text };
+        let text = if member.is_escaped { self.unescaped() } else { text };
         text.as_bytes().get(member.name.start..member.name.end).unwrap_or_default()
     }
 
