@@ -4,12 +4,13 @@
 //! fit into Rust strings, and members must not have names that `serde_json` uses internally. It does not recurse or
 //! allocate, so neither memory nor stack usage depend on the input.
 
+#[cfg(test)]
+pub(crate) mod altered;
 mod number;
 mod string;
 
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 
 /// The largest supported limit of the depth: the number of bits of [`Nesting`].
 pub(crate) const MAX_DEPTH: usize = WORDS * 64;
@@ -54,15 +55,26 @@ impl<'a> Scanner<'a> {
     }
 
     /// Returns the position and the first byte of the next token.
+    #[inline]
     pub(crate) fn peek(&mut self) -> (usize, Option<u8>) {
-        self.whitespace();
-        (self.at, self.byte())
+        let byte = self.token();
+        (self.at, byte)
+    }
+
+    /// Returns the position behind what was scanned.
+    pub(crate) fn position(&self) -> usize {
+        self.at
     }
 
     /// Scans a value of any type and returns its text.
     pub(crate) fn value(&mut self) -> Result<&'a str, ScanError> {
-        self.whitespace();
-        let start = self.at;
+        let (start, _) = self.peek();
+        self.skip_value()?;
+        Ok(self.since(start))
+    }
+
+    /// Scans a value of any type; the scanner is at its first byte.
+    pub(crate) fn skip_value(&mut self) -> Result<(), ScanError> {
         let floor = self.nesting.depth;
         loop {
             match self.byte() {
@@ -71,7 +83,7 @@ impl<'a> Scanner<'a> {
                 }
                 Some(b'{') => {
                     if !self.open(Container::Object)? {
-                        self.member_name()?;
+                        self.skip_member_name()?;
                         continue;
                     }
                 }
@@ -89,7 +101,7 @@ impl<'a> Scanner<'a> {
             // The value is complete, and containers around it may be complete, too.
             loop {
                 if self.nesting.depth == floor {
-                    return Ok(self.since(start));
+                    return Ok(());
                 }
                 if self.next()? {
                     break;
@@ -105,21 +117,16 @@ impl<'a> Scanner<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, Name<'a>) -> Result<(), E>,
     ) -> Result<&'a str, E> {
-        self.whitespace();
-        let start = self.at;
-        if self.byte() != Some(b'{') {
+        let (start, first) = self.peek();
+        if first != Some(b'{') {
             return Err(self.expected("an object").into());
         }
         if !self.open(Container::Object)? {
-            let mut name = self.member_name()?;
             loop {
+                let name = self.member_name()?;
                 member(self, name)?;
-                self.whitespace();
-                match self.byte() {
-                    Some(b',') => {
-                        self.advance();
-                        name = self.member_name()?;
-                    }
+                match self.token() {
+                    Some(b',') => self.advance(),
                     Some(b'}') => break self.close(),
                     _ => return Err(self.expected(Container::Object.next()).into()),
                 }
@@ -133,9 +140,8 @@ impl<'a> Scanner<'a> {
         &mut self,
         mut element: impl FnMut(&mut Self) -> Result<(), E>,
     ) -> Result<&'a str, E> {
-        self.whitespace();
-        let start = self.at;
-        if self.byte() != Some(b'[') {
+        let (start, first) = self.peek();
+        if first != Some(b'[') {
             return Err(self.expected("an array").into());
         }
         if !self.open(Container::Array)? {
@@ -150,9 +156,8 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that only whitespace remains.
-    pub(crate) fn finish(mut self) -> Result<(), ScanError> {
-        self.whitespace();
-        if self.at == self.text.len() { Ok(()) } else { Err(self.expected("the end of the text")) }
+    pub(crate) fn finish(&mut self) -> Result<(), ScanError> {
+        if self.token().is_none() { Ok(()) } else { Err(self.expected("the end of the text")) }
     }
 
     /// Enters a container. If it is empty, leaves it again and returns `true`.
@@ -162,8 +167,7 @@ impl<'a> Scanner<'a> {
             return Err(self.error(Problem::TooDeep { limit }));
         }
         self.advance();
-        self.whitespace();
-        let empty = self.byte() == Some(container.end());
+        let empty = self.token() == Some(container.end());
         if empty {
             self.close();
         }
@@ -179,16 +183,16 @@ impl<'a> Scanner<'a> {
     ///
     /// Leaves the container and returns `false` if there is none.
     fn next(&mut self) -> Result<bool, ScanError> {
-        self.whitespace();
+        let next = self.token();
         let container = self.nesting.top();
-        match self.byte() {
+        match next {
             Some(b',') => {
                 self.advance();
                 match container {
-                    Container::Object => {
-                        self.member_name()?;
+                    Container::Object => self.skip_member_name()?,
+                    Container::Array => {
+                        self.token();
                     }
-                    Container::Array => self.whitespace(),
                 }
                 Ok(true)
             }
@@ -200,24 +204,29 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Scans the name of a member as `member_name` does, where it does not matter.
+    fn skip_member_name(&mut self) -> Result<(), ScanError> {
+        self.member_name().map(drop)
+    }
+
     /// Scans the name of a member, the colon, and the whitespace around both.
+    // Inlined, because the result would be passed in memory.
+    #[inline(always)]
     fn member_name(&mut self) -> Result<Name<'a>, ScanError> {
-        self.whitespace();
-        let start = self.at;
-        if self.byte() != Some(b'"') {
+        let (start, first) = self.peek();
+        if first != Some(b'"') {
             return Err(self.expected("the name of a member"));
         }
         let escaped = self.string()?;
-        let name = Name { start, quoted: self.since(start), escaped };
+        let name = Name { text: self.text, span: Span { start: start + 1, end: self.at - 1 }, escaped };
         if name.is_reserved() {
             return Err(ScanError { at: start, problem: Problem::ReservedName });
         }
-        self.whitespace();
-        if self.byte() != Some(b':') {
+        if self.token() != Some(b':') {
             return Err(self.expected("`:`"));
         }
         self.advance();
-        self.whitespace();
+        self.token();
         Ok(name)
     }
 
@@ -230,10 +239,23 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn whitespace(&mut self) {
+    /// Skips whitespace and returns the first byte of the next token.
+    ///
+    /// Most messages have no whitespace between tokens, so the loop is in another function.
+    #[inline]
+    fn token(&mut self) -> Option<u8> {
+        match self.byte() {
+            Some(..=b' ') => self.token_behind_whitespace(),
+            byte => byte,
+        }
+    }
+
+    #[inline(never)]
+    fn token_behind_whitespace(&mut self) -> Option<u8> {
         while let Some(b' ' | b'\n' | b'\r' | b'\t') = self.byte() {
             self.advance();
         }
+        self.byte()
     }
 
     fn byte(&self) -> Option<u8> {
@@ -258,12 +280,35 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// A part of the text, from `start` up to `end`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl Span {
+    pub(crate) fn len(self) -> usize {
+        self.end - self.start
+    }
+
+    /// Returns the same part of a text that begins at `base`.
+    pub(crate) fn relative_to(self, base: usize) -> Self {
+        Self { start: self.start - base, end: self.end - base }
+    }
+
+    /// Returns the part of a text.
+    pub(crate) fn of(self, text: &str) -> &str {
+        text.get(self.start..self.end).unwrap_or_default()
+    }
+}
+
 /// The name of a member.
 #[derive(Clone, Copy)]
 pub(crate) struct Name<'a> {
-    /// The position of the opening quotation mark.
-    start: usize,
-    quoted: &'a str,
+    text: &'a str,
+    /// The name without the quotation marks.
+    span: Span,
     escaped: bool,
 }
 
@@ -274,30 +319,55 @@ pub(crate) struct Name<'a> {
 const RESERVED: &str = "$serde_json::private::";
 
 impl<'a> Name<'a> {
+    #[inline]
     fn is_reserved(self) -> bool {
-        // Fast path: most names begin with a letter and have no escapes.
-        (self.escaped || self.quoted.as_bytes().get(1) == Some(&b'$')) && self.unescape().starts_with(RESERVED)
+        // Most names begin with a letter and have no escapes.
+        (self.escaped || self.text.as_bytes().get(self.span.start) == Some(&b'$')) && self.has_reserved_prefix()
+    }
+
+    #[cold]
+    fn has_reserved_prefix(self) -> bool {
+        self.unescape().starts_with(RESERVED)
     }
 
     /// Returns the name without escapes.
+    #[inline]
     pub(crate) fn unescape(self) -> Cow<'a, str> {
-        unescape(self.quoted, self.escaped)
+        let Span { start, end } = self.span;
+        if self.escaped { unescape(&self.text[start - 1..=end]) } else { Cow::Borrowed(&self.text[start..end]) }
     }
 
-    /// Returns the range of the name in the text, without the quotation marks.
-    pub(crate) fn span(self) -> Range<usize> {
-        self.start + 1..self.start + self.quoted.len() - 1
+    /// Calls a function with the bytes of the name, without escapes.
+    ///
+    /// Unlike a slice of the text, they need no check for character boundaries.
+    #[inline]
+    pub(crate) fn read<T>(self, read: impl Fn(&[u8]) -> T) -> T {
+        if self.escaped {
+            return read(self.unescape().as_bytes());
+        }
+        read(self.text.as_bytes().get(self.span.start..self.span.end).unwrap_or_default())
+    }
+
+    /// Returns the position of the name in the text, without the quotation marks, unless it has escapes.
+    pub(crate) fn plain(self) -> Option<Span> {
+        (!self.escaped).then_some(self.span)
     }
 }
 
 /// Returns the value of a scanned string; `quoted` includes the quotation marks.
 pub(crate) fn unquote(quoted: &str) -> Cow<'_, str> {
-    unescape(quoted, quoted.contains('\\'))
+    plain_string(quoted).map_or_else(|| unescape(quoted), Cow::Borrowed)
 }
 
-fn unescape(quoted: &str, escaped: bool) -> Cow<'_, str> {
-    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).unwrap_or(quoted);
-    if escaped { serde_json::from_str(quoted).map_or(Cow::Borrowed(inner), Cow::Owned) } else { Cow::Borrowed(inner) }
+/// Returns the value of a scanned value that is a string without escapes.
+pub(crate) fn plain_string(value: &str) -> Option<&str> {
+    let inner = value.strip_prefix('"')?.strip_suffix('"')?;
+    string::is_plain(inner).then_some(inner)
+}
+
+#[cold]
+fn unescape(quoted: &str) -> Cow<'_, str> {
+    serde_json::from_str(quoted).map_or(Cow::Borrowed(quoted), Cow::Owned)
 }
 
 /// Counts the members of an object that was scanned before; `None` if it is not an object.
@@ -395,6 +465,7 @@ mod tests {
     use serde_json::Value;
     use serde_json::value::RawValue;
 
+    use super::altered::altered;
     use super::*;
 
     fn expected(text: &str) -> (usize, &'static str) {
@@ -497,27 +568,7 @@ mod tests {
             r#"[{"a":"\ud83d\ude00 \n\\"},null,0,[],{"b":{}} , "ä€"]"#,
             "[-0.0,1E5,10,\"long enough to reach the wide loop of the string scanner\"]",
         ];
-        let alphabet = b"{}[]\",:\\ud8dc0019eE+-.tfn \n\x01a";
-        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
-        let mut random = |bound: usize| {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            (state >> 33) as usize % bound
-        };
-        for round in 0..30_000 {
-            let mut bytes = seeds[round % seeds.len()].as_bytes().to_vec();
-            for _ in 0..=random(3) {
-                let at = random(bytes.len());
-                match random(3) {
-                    0 => bytes[at] = alphabet[random(alphabet.len())],
-                    1 => bytes.insert(at, alphabet[random(alphabet.len())]),
-                    _ => drop(bytes.remove(at)),
-                }
-            }
-            let Ok(text) = String::from_utf8(bytes) else {
-                continue;
-            };
+        for text in altered(&seeds, 30_000) {
             let ours = check(&text, 100).is_ok();
             if ours {
                 assert!(serde_json::from_str::<&RawValue>(&text).is_ok(), "{text}");

@@ -3,33 +3,34 @@
 //! The deserializers differ from those of `serde_json` in two ways: raw members are not parsed again, and errors name the
 //! member.
 
-use serde::de::value::BorrowedStrDeserializer;
+use serde::de::value::{BorrowedStrDeserializer, MapDeserializer};
 use serde::de::{self, DeserializeSeed, Deserializer, IntoDeserializer, MapAccess, Visitor};
 use serde::forward_to_deserialize_any;
 
 use super::invalid_payload::InvalidPayload;
-use super::members::{Member, Members};
+use super::members::{Entry, EntryName};
+use crate::json::scan::plain_string;
 use crate::json::validated::{raw_value_name, visit_raw};
 
 type Result<T> = std::result::Result<T, InvalidPayload>;
 
 /// Deserializes the object.
-pub(super) struct PayloadDeserializer<'m, 'a> {
+pub(super) struct PayloadDeserializer<'a, I> {
     text: &'a str,
-    members: &'m Members,
+    members: I,
 }
 
-impl<'m, 'a> PayloadDeserializer<'m, 'a> {
-    pub(super) fn new(text: &'a str, members: &'m Members) -> Self {
+impl<'a, I> PayloadDeserializer<'a, I> {
+    pub(super) fn new(text: &'a str, members: I) -> Self {
         Self { text, members }
     }
 }
 
-impl<'a> Deserializer<'a> for PayloadDeserializer<'_, 'a> {
+impl<'m, 'a: 'm, I: ExactSizeIterator<Item = Entry<'m, 'a>>> Deserializer<'a> for PayloadDeserializer<'a, I> {
     type Error = InvalidPayload;
 
     fn deserialize_any<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value> {
-        visitor.visit_map(MemberAccess { text: self.text, rest: self.members.iter(), current: None })
+        visitor.visit_map(MemberAccess { rest: self.members, current: None })
     }
 
     fn deserialize_option<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value> {
@@ -65,19 +66,18 @@ impl<'a> Deserializer<'a> for PayloadDeserializer<'_, 'a> {
 }
 
 /// Iterates over the members.
-struct MemberAccess<'m, 'a> {
-    text: &'a str,
-    rest: std::slice::Iter<'m, Member>,
-    current: Option<&'m Member>,
+struct MemberAccess<'m, 'a, I> {
+    rest: I,
+    current: Option<Entry<'m, 'a>>,
 }
 
-impl<'a> MapAccess<'a> for MemberAccess<'_, 'a> {
+impl<'m, 'a: 'm, I: ExactSizeIterator<Item = Entry<'m, 'a>>> MapAccess<'a> for MemberAccess<'m, 'a, I> {
     type Error = InvalidPayload;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>> {
         self.current = self.rest.next();
         match self.current {
-            Some(member) => seed.deserialize(Name { text: self.text, member }).map(Some),
+            Some(member) => seed.deserialize(Name(member.name)).map(Some),
             None => Ok(None),
         }
     }
@@ -86,7 +86,7 @@ impl<'a> MapAccess<'a> for MemberAccess<'_, 'a> {
         let Some(member) = self.current.take() else {
             return Err(de::Error::custom("a value was requested before its name"));
         };
-        seed.deserialize(Value(member.value(self.text))).map_err(|invalid| invalid.within(member.name(self.text)))
+        seed.deserialize(Value(member.value)).map_err(|invalid| invalid.within(member.name.as_str()))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -95,18 +95,15 @@ impl<'a> MapAccess<'a> for MemberAccess<'_, 'a> {
 }
 
 /// Deserializes the name of a member.
-struct Name<'m, 'a> {
-    text: &'a str,
-    member: &'m Member,
-}
+struct Name<'m, 'a>(EntryName<'m, 'a>);
 
 impl<'a> Deserializer<'a> for Name<'_, 'a> {
     type Error = InvalidPayload;
 
     fn deserialize_any<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value> {
-        match self.member.plain_name(self.text) {
-            Some(name) => visitor.visit_borrowed_str(name),
-            None => visitor.visit_str(self.member.name(self.text)),
+        match self.0 {
+            EntryName::Plain(name) => visitor.visit_borrowed_str(name),
+            EntryName::Unescaped(name) => visitor.visit_str(name),
         }
     }
 
@@ -120,7 +117,7 @@ impl<'a> Deserializer<'a> for Name<'_, 'a> {
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value> {
-        self.member.name(self.text).into_deserializer().deserialize_enum(name, variants, visitor)
+        self.0.as_str().into_deserializer().deserialize_enum(name, variants, visitor)
     }
 
     forward_to_deserialize_any! {
@@ -166,12 +163,31 @@ impl<'a> Deserializer<'a> for Value<'a> {
         visitor.visit_unit()
     }
 
+    fn deserialize_str<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value> {
+        match plain_string(self.0) {
+            Some(text) => visitor.visit_borrowed_str(text),
+            None => Ok(serde_json::Deserializer::from_str(self.0).deserialize_str(visitor)?),
+        }
+    }
+
+    fn deserialize_string<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'a>>(self, visitor: V) -> Result<V::Value> {
+        // Clients without capabilities send this with every request.
+        if self.0 == "{}" {
+            return visitor.visit_map(MapDeserializer::new(std::iter::empty::<(&str, &str)>()));
+        }
+        Ok(serde_json::Deserializer::from_str(self.0).deserialize_map(visitor)?)
+    }
+
     delegate_to_serde_json! {
-        deserialize_any() deserialize_bool() deserialize_char() deserialize_str() deserialize_string()
+        deserialize_any() deserialize_bool() deserialize_char()
         deserialize_i8() deserialize_i16() deserialize_i32() deserialize_i64() deserialize_i128()
         deserialize_u8() deserialize_u16() deserialize_u32() deserialize_u64() deserialize_u128()
         deserialize_f32() deserialize_f64() deserialize_bytes() deserialize_byte_buf() deserialize_identifier()
-        deserialize_unit() deserialize_unit_struct(name: &'static str) deserialize_map() deserialize_seq()
+        deserialize_unit() deserialize_unit_struct(name: &'static str) deserialize_seq()
         deserialize_tuple(len: usize) deserialize_tuple_struct(name: &'static str, len: usize)
         deserialize_struct(name: &'static str, fields: &'static [&'static str])
         deserialize_enum(name: &'static str, variants: &'static [&'static str])
@@ -251,7 +267,7 @@ mod tests {
         // No scan would accept this text.
         let text = "{\"raw\":\u{1},\"owned\":\u{1}}";
         let members = Members::unchecked(&[(2..5, 7..8), (10..15, 17..18)]);
-        let access = super::PayloadDeserializer::new(text, &members);
+        let access = super::PayloadDeserializer::new(text, members.own().iter(text));
         let holder = Holder::deserialize(access).unwrap();
         assert_eq!(holder.raw.unwrap().get(), "\u{1}");
         assert_eq!(holder.owned.unwrap().as_str(), "\u{1}");

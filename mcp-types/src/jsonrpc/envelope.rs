@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::fault::Fault;
 use super::invalid_message::{InvalidMessage, Origin};
 use super::limits::Limits;
-use super::members::{Indexed, Members, MetaIndex, Unindexed};
+use super::members::{Indexed, Members, Unindexed};
 use super::message::{Message, Notification, Request, Response};
 use super::payload::Payload;
 use crate::json::excerpt::{MAX_NAME_CHARS, excerpt};
@@ -33,6 +33,32 @@ pub(super) struct Envelope<'a> {
     has_two_ids: bool,
 }
 
+/// A member of a message.
+#[derive(Clone, Copy)]
+enum Known {
+    JsonRpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+}
+
+impl Known {
+    #[inline]
+    fn of(name: &[u8]) -> Option<Self> {
+        Some(match name {
+            b"jsonrpc" => Self::JsonRpc,
+            b"id" => Self::Id,
+            b"method" => Self::Method,
+            b"params" => Self::Params,
+            b"result" => Self::Result,
+            b"error" => Self::Error,
+            _ => return None,
+        })
+    }
+}
+
 /// A value and its position in the text.
 #[derive(Clone, Copy)]
 struct Slot<T> {
@@ -42,7 +68,7 @@ struct Slot<T> {
 
 /// The value of a member that should be an object.
 enum Body<'a> {
-    Object(Indexed<'a>, MetaIndex),
+    Object(Indexed<'a>),
     Other(&'a str),
 }
 
@@ -71,23 +97,23 @@ impl<'a> Envelope<'a> {
     // M-19
     pub(super) fn scan(&mut self, scanner: &mut Scanner<'a>, limits: &Limits) -> Result<(), ScanError> {
         scanner.object(|scanner, name| {
-            let (value, repeated) = match &*name.unescape() {
-                "jsonrpc" => ("jsonrpc", note(&mut self.jsonrpc, scanner, Scanner::value)?),
-                "id" => {
+            let (value, repeated) = match name.read(Known::of) {
+                Some(Known::JsonRpc) => ("jsonrpc", note(&mut self.jsonrpc, scanner, Scanner::value)?),
+                Some(Known::Id) => {
                     self.has_two_ids = self.id.is_some();
                     ("id", note(&mut self.id, scanner, Scanner::value)?)
                 }
-                "method" => ("method", note(&mut self.method, scanner, Scanner::value)?),
-                "params" => ("params", note(&mut self.params, scanner, |s| Body::scan(s, limits))?),
-                "result" => {
+                Some(Known::Method) => ("method", note(&mut self.method, scanner, Scanner::value)?),
+                Some(Known::Params) => ("params", note(&mut self.params, scanner, |s| Body::scan(s, limits))?),
+                Some(Known::Result) => {
                     self.is_response = true;
                     ("result", note(&mut self.result, scanner, |s| Body::scan(s, limits))?)
                 }
-                "error" => {
+                Some(Known::Error) => {
                     self.is_response = true;
                     ("error", note(&mut self.error, scanner, |s| Body::scan(s, limits))?)
                 }
-                _ => return scanner.value().map(drop),
+                None => return scanner.skip_value(),
             };
             if let Some(at) = repeated {
                 self.repeated.get_or_insert(Slot { at, value });
@@ -98,7 +124,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Checks the rules of the envelope.
-    pub(super) fn into_message(mut self) -> Checked<Message<'a>> {
+    pub(super) fn take_message(&mut self) -> Checked<Message<'a>> {
         self.check().map_err(|invalid| invalid.about(self.origin()))
     }
 
@@ -150,7 +176,7 @@ impl<'a> Envelope<'a> {
         if !version.value.starts_with('"') {
             return Err(version.wrong_kind("jsonrpc", "the string \"2.0\"", kind(version.value)));
         }
-        if unquote(version.value) != "2.0" {
+        if version.value != "\"2.0\"" && unquote(version.value) != "2.0" {
             let found = excerpt(version.value, MAX_NAME_CHARS).into();
             return Err(version.fault(Fault::WrongVersion { found }));
         }
@@ -219,9 +245,9 @@ impl<T> Slot<T> {
 impl<'a> Slot<Body<'a>> {
     fn object(self, name: &'static str) -> Checked<Payload<'a>> {
         let fault = match self.value {
-            Body::Object((text, Ok(members)), meta) => return Ok(Payload::new(text, members, meta)),
-            Body::Object((_, Err(Unindexed::TooMany { limit })), _) => Fault::TooManyMembers { payload: name, limit },
-            Body::Object((_, Err(Unindexed::Twice { name: member })), _) => {
+            Body::Object((text, Ok(members))) => return Ok(Payload::new(text, members)),
+            Body::Object((_, Err(Unindexed::TooMany { limit }))) => Fault::TooManyMembers { payload: name, limit },
+            Body::Object((_, Err(Unindexed::Twice { name: member }))) => {
                 Fault::DuplicatePayloadMember { payload: name, member: excerpt(&member, MAX_NAME_CHARS).into() }
             }
             Body::Other(text) => Fault::WrongKind { member: name, expected: "an object", found: kind(text) },
@@ -233,10 +259,7 @@ impl<'a> Slot<Body<'a>> {
 impl<'a> Body<'a> {
     fn scan(scanner: &mut Scanner<'a>, limits: &Limits) -> Result<Self, ScanError> {
         match scanner.peek() {
-            (_, Some(b'{')) => {
-                let (indexed, meta) = Members::scan_with_meta(scanner, limits.max_members)?;
-                Ok(Self::Object(indexed, meta))
-            }
+            (_, Some(b'{')) => Members::scan(scanner, limits.max_members).map(Self::Object),
             _ => scanner.value().map(Self::Other),
         }
     }

@@ -31,8 +31,8 @@ pub fn parse<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Incoming<'a>, Inval
     let text = decode_utf8(bytes, limits)?;
     let mut scanner = Scanner::new(text, limits.max_depth);
     match scanner.peek() {
-        (at, Some(b'[')) => batch(scanner, at, text, limits).map(Incoming::Batch),
-        (at, _) => single(scanner, at, text, limits).map(Incoming::Single),
+        (at, Some(b'[')) => batch(&mut scanner, at, text, limits).map(Incoming::Batch),
+        (at, _) => single(&mut scanner, at, text, limits).map(Incoming::Single),
     }
 }
 
@@ -40,11 +40,11 @@ pub(super) fn parse_single<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Messa
     let text = decode_utf8(bytes, limits)?;
     let mut scanner = Scanner::new(text, limits.max_depth);
     let (at, _) = scanner.peek();
-    single(scanner, at, text, limits)
+    single(&mut scanner, at, text, limits)
 }
 
 fn single<'a>(
-    mut scanner: Scanner<'a>,
+    scanner: &mut Scanner<'a>,
     at: usize,
     text: &'a str,
     limits: &Limits,
@@ -62,15 +62,15 @@ fn single<'a>(
         return Err(InvalidMessage::new(fault, Some(at)));
     }
     let mut envelope = Envelope::new(at);
-    let scanned = envelope.scan(&mut scanner, limits);
+    let scanned = envelope.scan(scanner, limits);
     match scanned.and_then(|()| scanner.finish()) {
-        Ok(()) => envelope.into_message(),
+        Ok(()) => envelope.take_message(),
         Err(error) => Err(InvalidMessage::from_scan(error, text).about(envelope.origin_before(text, true))),
     }
 }
 
 fn batch<'a>(
-    mut scanner: Scanner<'a>,
+    scanner: &mut Scanner<'a>,
     at: usize,
     text: &'a str,
     limits: &Limits,
@@ -103,7 +103,7 @@ fn element<'a>(scanner: &mut Scanner<'a>, limits: &Limits) -> Result<Result<Mess
     if first == Some(b'{') {
         let mut envelope = Envelope::new(at);
         envelope.scan(scanner, limits)?;
-        Ok(envelope.into_message())
+        Ok(envelope.take_message())
     } else {
         let found = kind(scanner.value()?);
         Ok(Err(InvalidMessage::new(Fault::NotAnObject { found }, Some(at))))

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::decode::PayloadDeserializer;
 use super::invalid_payload::InvalidPayload;
 use super::limits::Limits;
-use super::members::{Members, MetaIndex};
+use super::members::Members;
 use crate::json::scan::{Scanner, count_members, kind};
 use crate::json::validated::raw_from_validated;
 use crate::{RawJson, RawObject};
@@ -23,12 +23,11 @@ use crate::{RawJson, RawObject};
 pub struct Payload<'a> {
     text: &'a str,
     members: Members,
-    meta: MetaIndex,
 }
 
 impl<'a> Payload<'a> {
-    pub(super) fn new(text: &'a str, members: Members, meta: MetaIndex) -> Self {
-        Self { text, members, meta }
+    pub(super) fn new(text: &'a str, members: Members) -> Self {
+        Self { text, members }
     }
 
     /// Parses an object that is not part of a message.
@@ -38,11 +37,11 @@ impl<'a> Payload<'a> {
     /// Returns an error if the text is not a JSON object, has a duplicate member, or exceeds a limit.
     pub fn parse(text: &'a str, limits: &Limits) -> Result<Self, InvalidPayload> {
         let mut scanner = Scanner::new(text, limits.max_depth);
-        let ((text, members), meta) = Members::scan_with_meta(&mut scanner, limits.max_members)
+        let (text, members) = Members::scan(&mut scanner, limits.max_members)
             .and_then(|indexed| scanner.finish().map(|()| indexed))
             .map_err(|error| InvalidPayload::new(&error.to_string()))?;
         let members = members.map_err(|unindexed| InvalidPayload::unindexed(&unindexed))?;
-        Ok(Self { text, members, meta })
+        Ok(Self { text, members })
     }
 
     /// Returns the value of a member of `_meta`, without parsing `_meta` again.
@@ -50,8 +49,7 @@ impl<'a> Payload<'a> {
     /// Returns `None` if there is none, or if `_meta` is not an object or has duplicate members.
     #[must_use]
     pub fn meta(&self, name: &str) -> Option<&'a RawValue> {
-        let members = self.meta.as_ref()?.as_ref().ok()?;
-        members.get(self.members.get(self.text, "_meta")?, name).map(raw_from_validated)
+        self.members.meta().ok()?.get(self.text, name).map(raw_from_validated)
     }
 
     /// Deserializes `_meta`; `null` is the same as absent.
@@ -60,12 +58,14 @@ impl<'a> Payload<'a> {
     ///
     /// Returns an error if it is not an object, has duplicate members, exceeds a limit, or does not match `T`.
     pub fn decode_meta<T: Deserialize<'a>>(&self) -> Result<Option<T>, InvalidPayload> {
-        let Some(text) = self.members.get(self.text, "_meta").filter(|text| *text != "null") else { return Ok(None) };
-        match &self.meta {
-            Some(Ok(members)) => T::deserialize(PayloadDeserializer::new(text, members)).map(Some),
-            Some(Err(unindexed)) => Err(InvalidPayload::unindexed(unindexed)),
-            None => Err(InvalidPayload::new(&format!("expected an object, found {}", kind(text)))),
+        let Some(meta) = self.members.own().get(self.text, "_meta").filter(|text| *text != "null") else {
+            return Ok(None);
+        };
+        if !meta.starts_with('{') {
+            return Err(InvalidPayload::new(&format!("expected an object, found {}", kind(meta))));
         }
+        let members = self.members.meta().map_err(InvalidPayload::unindexed)?;
+        T::deserialize(PayloadDeserializer::new(meta, members.iter(self.text))).map(Some)
     }
 
     /// Returns the JSON text.
@@ -77,12 +77,12 @@ impl<'a> Payload<'a> {
     /// Returns the value of a member.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
-        self.members.get(self.text, name).map(raw_from_validated)
+        self.members.own().get(self.text, name).map(raw_from_validated)
     }
 
     /// Returns the names and values of the members in order.
     pub fn members(&self) -> impl ExactSizeIterator<Item = (&str, &'a RawValue)> {
-        self.members.iter().map(|member| (member.name(self.text), raw_from_validated(member.value(self.text))))
+        self.members.own().iter(self.text).map(|member| (member.name.as_str(), raw_from_validated(member.value)))
     }
 
     /// Deserializes the object; the value may borrow from the text of the message.
@@ -94,7 +94,7 @@ impl<'a> Payload<'a> {
     ///
     /// Returns an error, which names the member, if the object does not match `T`.
     pub fn decode<T: Deserialize<'a>>(&self) -> Result<T, InvalidPayload> {
-        T::deserialize(PayloadDeserializer::new(self.text, &self.members))
+        T::deserialize(PayloadDeserializer::new(self.text, self.members.own().iter(self.text)))
     }
 
     /// Copies the object and its index.
@@ -136,18 +136,18 @@ impl PayloadBuf {
     /// Returns the value of a member.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&RawValue> {
-        self.members.get(&self.text, name).map(raw_from_validated)
+        self.members.own().get(&self.text, name).map(raw_from_validated)
     }
 
     /// Returns the number of members of a member that is an object, without deserializing it.
     #[must_use]
     pub fn member_count(&self, name: &str) -> Option<usize> {
-        count_members(self.members.get(&self.text, name)?)
+        count_members(self.members.own().get(&self.text, name)?)
     }
 
     /// Returns the names and values of the members in order.
     pub fn members(&self) -> impl ExactSizeIterator<Item = (&str, &RawValue)> {
-        self.members.iter().map(|member| (member.name(&self.text), raw_from_validated(member.value(&self.text))))
+        self.members.own().iter(&self.text).map(|member| (member.name.as_str(), raw_from_validated(member.value)))
     }
 
     /// Deserializes the object; see [`Payload::decode`].
@@ -156,7 +156,7 @@ impl PayloadBuf {
     ///
     /// Returns an error, which names the member, if the object does not match `T`.
     pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> Result<T, InvalidPayload> {
-        T::deserialize(PayloadDeserializer::new(&self.text, &self.members))
+        T::deserialize(PayloadDeserializer::new(&self.text, self.members.own().iter(&self.text)))
     }
 }
 
@@ -198,7 +198,11 @@ as_text!(Payload<'_>, PayloadBuf);
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+    use crate::json::scan::altered::altered;
+    use crate::jsonrpc::members::MemberList;
 
     fn payload(text: &str) -> Payload<'_> {
         Payload::parse(text, &Limits::default()).unwrap()
@@ -254,6 +258,68 @@ mod tests {
             assert!(payload(text).meta("a").is_none());
             let refused = payload(text).decode_meta::<crate::JsonObject>().unwrap_err();
             assert_eq!(refused.to_string(), reason);
+        }
+    }
+
+    /// Compares the index of altered texts with what `serde_json` finds in them.
+    #[test]
+    fn the_index_agrees_with_serde_json() {
+        let seeds = [
+            r#"{"name":"echo","arguments":{"text":"hello world, longer than a block"},"_meta":{"a":"2026","b":{}}}"#,
+            r#" { "_meta" : { "n\u0061me" : [ 1 , "x" ] , "b" : {} , "c" : 0.5 } , "ä" : null , "e\n" : { "_meta" : {} } } "#,
+            r#"{"a":1,"b":2,"_meta":{"a":3,"d":4},"c":5,"d":6}"#,
+        ];
+        let listed = |members: MemberList<'_>, text: &str| {
+            members.iter(text).map(|member| (member.name.as_str().to_owned(), member.value.to_owned())).collect()
+        };
+        let mut seen = 0;
+        for text in altered(&seeds, 30_000) {
+            let Ok(Pairs(expected)) = serde_json::from_str(&text) else { continue };
+            let names: BTreeSet<_> = expected.iter().map(|(name, _)| name).collect();
+            let Ok(payload) = Payload::parse(&text, &Limits::default()) else {
+                assert!(names.len() < expected.len(), "{text}");
+                continue;
+            };
+            seen += 1;
+            let own: Vec<_> = listed(payload.members.own(), payload.text);
+            assert_eq!(own, expected, "{text}");
+            for (name, value) in &expected {
+                assert_eq!(payload.get(name).map(RawValue::get), Some(value.as_str()), "{text}");
+            }
+            let meta = payload.get("_meta").and_then(|meta| serde_json::from_str(meta.get()).ok());
+            let meta = meta.map_or_else(Vec::new, |Pairs(meta)| meta);
+            match payload.members.meta() {
+                Ok(members) => assert_eq!(listed(members, payload.text), meta, "{text}"),
+                Err(_) => assert!(meta.iter().map(|(name, _)| name).collect::<BTreeSet<_>>().len() < meta.len()),
+            }
+        }
+        assert!(seen > 1000, "{seen}");
+    }
+
+    /// The members of an object in order, with duplicates.
+    struct Pairs(Vec<(String, String)>);
+
+    impl<'de> Deserialize<'de> for Pairs {
+        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+            struct PairsVisitor;
+
+            impl<'de> serde::de::Visitor<'de> for PairsVisitor {
+                type Value = Pairs;
+
+                fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                    f.write_str("an object")
+                }
+
+                fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
+                    let mut pairs = Vec::new();
+                    while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
+                        pairs.push((name, value.get().to_owned()));
+                    }
+                    Ok(Pairs(pairs))
+                }
+            }
+
+            deserializer.deserialize_map(PairsVisitor)
         }
     }
 

@@ -5,22 +5,28 @@ use super::{ScanError, Scanner};
 impl Scanner<'_> {
     /// Scans a string and returns whether it has escapes; the scanner is at the opening quotation mark.
     pub(super) fn string(&mut self) -> Result<bool, ScanError> {
-        let mut escaped = false;
-        self.advance();
+        self.at = plain_end(self.text.as_bytes(), self.at + 1);
+        if self.byte() == Some(b'"') {
+            self.advance();
+            return Ok(false);
+        }
+        self.escaped_string().map(|()| true)
+    }
+
+    /// Scans the rest of a string from its first escape on.
+    #[cold]
+    fn escaped_string(&mut self) -> Result<(), ScanError> {
         loop {
-            self.at = plain_end(self.text.as_bytes(), self.at);
             match self.byte() {
                 Some(b'"') => {
                     self.advance();
-                    return Ok(escaped);
+                    return Ok(());
                 }
-                Some(b'\\') => {
-                    escaped = true;
-                    self.escape()?;
-                }
+                Some(b'\\') => self.escape()?,
                 Some(_) => return Err(self.expected("control characters to be escaped")),
                 None => return Err(self.expected("the end of the string")),
             }
+            self.at = plain_end(self.text.as_bytes(), self.at);
         }
     }
 
@@ -73,70 +79,81 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns the position of the first special byte from `at` on, or the end of the text.
-fn plain_end(bytes: &[u8], mut at: usize) -> usize {
-    let rest = |at: usize| bytes.get(at..).unwrap_or_default();
-    // Most strings are short, and words are faster than chunks for them.
-    for _ in 0..2 {
-        if let Some(word) = rest(at).first_chunk() {
-            if let Some(plain) = special_in_word(*word) {
-                return at + plain;
-            }
-            at += WORD;
-        }
-    }
-    while let Some(chunk) = rest(at).first_chunk()
-        && !any_special(chunk)
-    {
-        at += CHUNK;
-    }
-    while let Some(word) = rest(at).first_chunk() {
-        if let Some(plain) = special_in_word(*word) {
-            return at + plain;
-        }
-        at += WORD;
-    }
-    let rest = rest(at);
-    let plain = rest.iter().position(|byte| is_special(*byte));
-    at + plain.unwrap_or(rest.len())
+/// Returns whether the content of a string has no escapes.
+pub(super) fn is_plain(text: &str) -> bool {
+    let (words, tail) = text.as_bytes().as_chunks();
+    words.iter().all(|word| special_in(*word).is_none()) && !tail.iter().any(|byte| is_special(*byte))
 }
 
-/// Finds the first special byte of a word.
-fn special_in_word(word: [u8; WORD]) -> Option<usize> {
-    let bits = special_bits(u64::from_le_bytes(word));
-    (bits != 0).then(|| (bits.trailing_zeros() / u8::BITS) as usize)
+/// Returns the position of the first special byte from `at` on, or the end of the text.
+///
+/// Most names and many strings have fewer bytes than a word, so that no call is needed.
+#[inline]
+fn plain_end(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    if let Some(word) = rest.first_chunk()
+        && let Some(plain) = special_in(*word)
+    {
+        return at + plain;
+    }
+    at + plain_len(rest)
+}
+
+/// Returns the position of the first special byte, or the length.
+#[inline(never)]
+fn plain_len(bytes: &[u8]) -> usize {
+    let (words, tail) = bytes.get(..CHUNK).unwrap_or(bytes).as_chunks();
+    for (index, word) in words.iter().enumerate() {
+        if let Some(plain) = special_in(*word) {
+            return WORD * index + plain;
+        }
+    }
+    if bytes.len() > CHUNK {
+        return long_plain_len(bytes);
+    }
+    WORD * words.len() + tail.iter().position(|byte| is_special(*byte)).unwrap_or(tail.len())
+}
+
+/// Steps over chunks, which is faster than words for long strings only.
+#[inline(never)]
+fn long_plain_len(bytes: &[u8]) -> usize {
+    let (chunks, _) = bytes.as_chunks();
+    let plain = CHUNK * chunks.iter().take_while(|chunk| !any_special(chunk)).count();
+    // The rest is shorter than a chunk, or has a special byte in its first one.
+    plain + plain_len(bytes.get(plain..).unwrap_or_default())
 }
 
 const WORD: usize = 8;
 
-/// Two vector registers on the smallest common machines.
-const CHUNK: usize = 32;
+/// Four vector registers on the smallest common machines.
+const CHUNK: usize = 64;
+
+/// Returns the position of the first special byte of a word.
+#[inline]
+fn special_in(word: [u8; WORD]) -> Option<usize> {
+    let bits = special_bits(u64::from_le_bytes(word));
+    (bits != 0).then(|| (bits.trailing_zeros() / u8::BITS) as usize)
+}
 
 fn is_special(byte: u8) -> bool {
-    byte == b'"' || byte == b'\\' || byte < 0x20
+    (byte == b'"') | (byte == b'\\') | (byte < 0x20)
 }
 
 /// Free of branches, so that the compiler turns the loop into a few vector instructions.
 fn any_special(chunk: &[u8; CHUNK]) -> bool {
-    let mut special = 0;
-    for &byte in chunk {
-        special |= u8::from(byte == b'"') | u8::from(byte == b'\\') | u8::from(byte < 0x20);
-    }
-    special != 0
+    chunk.iter().fold(false, |special, byte| special | is_special(*byte))
 }
 
 /// Sets the high bit of special bytes; bits above the lowest one set may be wrong.
 ///
-/// `x - 1` borrows from the next byte where a byte is zero, so only what lies above a true hit
-/// can be affected.
+/// Subtraction borrows from the next byte where a byte is too small, so only what lies above a true hit can be affected.
 fn special_bits(word: u64) -> u64 {
-    const LOW: u64 = u64::from_le_bytes([0x01; 8]);
-    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
-    let zero = |x: u64| x.wrapping_sub(LOW) & !x;
-    let quote = zero(word ^ (LOW * 0x22));
-    let backslash = zero(word ^ (LOW * 0x5c));
-    let control = word.wrapping_sub(LOW * 0x20) & !word;
-    (quote | backslash | control) & HIGH
+    const LOW: u64 = u64::from_le_bytes([0x01; WORD]);
+    const HIGH: u64 = u64::from_le_bytes([0x80; WORD]);
+    // The mark becomes 0x20, next to the control characters.
+    let mark_or_control = (word ^ (LOW * 0x02)).wrapping_sub(LOW * 0x21);
+    let backslash = (word ^ (LOW * 0x5c)).wrapping_sub(LOW);
+    (mark_or_control | backslash) & !word & HIGH
 }
 
 #[cfg(test)]
@@ -146,7 +163,7 @@ mod tests {
 
     #[test]
     fn the_wide_search_agrees_with_the_narrow_one() {
-        for length in 0..100 {
+        for length in 0..4 * CHUNK {
             for at in 0..length {
                 for special in [b'"', b'\\', 0x00, 0x1f] {
                     let mut bytes = vec![0xc3; length];
@@ -160,8 +177,9 @@ mod tests {
             assert_eq!(plain_end(&vec![b'a'; length], 0), length);
         }
         for byte in 0..=u8::MAX {
-            let bits = special_bits(u64::from_le_bytes([byte; 8]));
+            let bits = special_bits(u64::from_le_bytes([byte; WORD]));
             assert_eq!(bits & 0x80 != 0, is_special(byte), "{byte}");
+            assert_eq!(any_special(&[byte; CHUNK]), is_special(byte), "{byte}");
         }
     }
 
