@@ -36,8 +36,9 @@ impl<'a> RequestEnvelope<'a> {
     #[inline(always)]
     pub(super) fn read(request: &Request<'a>, limits: &Limits) -> Result<Option<Self>, Refusal> {
         let Some(params) = &request.params else { return Ok(None) };
-        if params.get("_meta").is_some_and(|meta| meta.get().len() > limits.max_meta_bytes) {
-            return Err(invalid_meta(&format_args!("more than {} bytes (`max_meta_bytes`)", limits.max_meta_bytes)));
+        let limit = limits.max_meta_bytes;
+        if params.as_str().len() > limit && params.get("_meta").is_some_and(|meta| meta.get().len() > limit) {
+            return Err(invalid_meta(&format_args!("more than {limit} bytes (`max_meta_bytes`)")));
         }
         params.decode_meta().map_err(|_| malformed_meta(Some(params)))
     }
