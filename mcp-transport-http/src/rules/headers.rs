@@ -63,7 +63,11 @@ pub(crate) fn single_value<'a>(
     if values.next().is_some() {
         return Err(HeaderMismatchKind::Repeated);
     }
-    value.to_str().map(|value| Some(value.trim_ascii())).map_err(|_| HeaderMismatchKind::Malformed)
+    // Of ASCII, a header value has no other characters.
+    match std::str::from_utf8(value.as_bytes()) {
+        Ok(value) if value.is_ascii() => Ok(Some(value.trim_ascii())),
+        Ok(_) | Err(_) => Err(HeaderMismatchKind::Malformed),
+    }
 }
 
 /// The [`VERSION`] header of a request.
@@ -112,23 +116,33 @@ impl VersionHeader {
     }
 }
 
-/// Checks that [`METHOD`] and [`NAME`] match the body.
+/// Checks that [`METHOD`] and [`NAME`] match the body, of which `name` is the [name](requested_name).
 ///
 /// # Errors
 ///
 /// Returns an error for the first header that is missing or differs.
 // H-46, H-47, H-52, H-55
-pub(crate) fn check_method_and_name(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderMismatch> {
+pub(crate) fn check_method_and_name(
+    headers: &HeaderMap,
+    request: &Request<'_>,
+    name: Option<&str>,
+) -> Result<(), HeaderMismatch> {
     let method = single_value(headers, &METHOD).and_then(|value| match value {
         Some(value) if value == request.method.as_str() => Ok(()),
         Some(_) => Err(HeaderMismatchKind::Differs),
         None => Err(HeaderMismatchKind::Missing),
     });
     method.map_err(|kind| HeaderMismatch::new("Mcp-Method", kind))?;
-    let named = request.method.name_member().and_then(|member| request.params.as_ref()?.get(member));
-    let Some(json) = named.map(|raw| raw.get()).filter(|json| json.starts_with('"')) else { return Ok(()) };
+    let Some(json) = name else { return Ok(()) };
     let name = single_value(headers, &NAME).and_then(|value| compare(value.ok_or(HeaderMismatchKind::Missing)?, json));
     name.map_err(|kind| HeaderMismatch::new("Mcp-Name", kind))
+}
+
+/// Returns the JSON string that [`NAME`] has to repeat, if the request has one.
+pub(crate) fn requested_name<'a>(request: &'a Request<'_>) -> Option<&'a str> {
+    let member = request.method.name_member()?;
+    let json = request.params.as_ref()?.get(member)?.get();
+    json.starts_with('"').then_some(json)
 }
 
 /// Checks that the `Mcp-Param-*` header of a parameter matches the tool arguments.
@@ -226,7 +240,9 @@ mod tests {
     }
 
     fn names(method: &str, params: &str, all: &[(&'static str, &str)]) -> Option<(String, HeaderMismatchKind)> {
-        let checked = with_request(method, params, |request| check_method_and_name(&headers(all), request));
+        let checked = with_request(method, params, |request| {
+            check_method_and_name(&headers(all), request, requested_name(request))
+        });
         checked.err().map(|fault| (fault.header.into_owned(), fault.kind))
     }
 
