@@ -165,6 +165,12 @@ impl<B: Body> Service<Request<B>> for HttpService {
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture<B> {
         let (parts, body) = request.into_parts();
+        self.respond(parts, body)
+    }
+}
+
+impl HttpService {
+    pub(crate) fn respond<B: Body>(&self, parts: Parts, body: B) -> ResponseFuture<B> {
         // Counted before the stage is checked, so that a drain that begins in between waits for it.
         let work_guard = WorkGuard::new(&self.0.shutdown);
         if self.0.sessions.is_some() && !self.0.has_sweeper.swap(true, Ordering::Relaxed) {

@@ -6,8 +6,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http::header::EXPECT;
-use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::runtime::Handle;
@@ -47,9 +47,9 @@ impl Default for Discards {
 
 impl Discards {
     /// Wraps the body of a request, so that the rest of it is discarded.
-    pub(crate) fn wrap(&self, request: Request<Incoming>) -> Request<RequestBody> {
-        let is_awaited = expects_continue(request.headers());
-        request.map(|body| RequestBody { body: Some(body), is_awaited, is_over: false, discards: self.clone() })
+    pub(crate) fn wrap(&self, headers: &HeaderMap, body: Incoming) -> RequestBody {
+        let is_awaited = expects_continue(headers);
+        RequestBody { body: Some(body), is_awaited, is_over: false, discards: self.clone() }
     }
 }
 
