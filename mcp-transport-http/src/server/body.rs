@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::request::Parts;
 use http_body::{Body, Frame, SizeHint};
 
 use super::admission::Permit;
@@ -94,6 +95,14 @@ impl EventSource {
             Self::Alone(exchange) => exchange.take_permit(),
             Self::Session(reader) => reader.permit.take(),
             Self::Sse(stream) => stream.take_permit(),
+        }
+    }
+
+    /// Takes the head of a request that is over.
+    pub(crate) fn take_parts(&mut self) -> Option<Arc<Parts>> {
+        match self {
+            Self::Alone(exchange) => exchange.parts.take(),
+            Self::Session(_) | Self::Sse(_) => None,
         }
     }
 

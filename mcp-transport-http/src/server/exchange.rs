@@ -1,7 +1,9 @@
 //! One request without a session, from its message to the end of its response.
 
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use http::request::Parts;
 use mcp_kernel::RequestKey;
 use mcp_kernel::server::{Route, Transmit};
 use mcp_server::Connection;
@@ -22,6 +24,8 @@ pub(crate) struct Exchange {
     pub(crate) is_aborted: bool,
     pub(crate) is_over: bool,
     permit: Option<Permit>,
+    /// The head of the request.
+    pub(crate) parts: Option<Arc<Parts>>,
 }
 
 /// What polling an event stream resulted in.
@@ -46,8 +50,15 @@ pub(crate) enum ResponseStart {
 }
 
 impl Exchange {
-    pub(crate) fn new(connection: Connection, key: RequestKey, permit: Permit, pacer: Pacer) -> Self {
-        Self { connection, key, pacer, is_aborted: false, is_over: false, permit: Some(permit) }
+    pub(crate) fn new(
+        connection: Connection,
+        key: RequestKey,
+        permit: Permit,
+        pacer: Pacer,
+        parts: Arc<Parts>,
+    ) -> Self {
+        let (permit, parts) = (Some(permit), Some(parts));
+        Self { connection, key, pacer, is_aborted: false, is_over: false, permit, parts }
     }
 
     /// Takes the permit of the request, to be held until its response is sent.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::request::Parts;
-use http::{Method as Verb, Response, StatusCode};
+use http::{HeaderMap, Method as Verb, Response, StatusCode};
 use http_body::Body;
 use mcp_server::{BoxFuture, Server};
 use mcp_types::Era;
@@ -16,7 +16,7 @@ use super::body::{EventSource, ResponseBody};
 use super::exchange::{ResponseStart, StreamPoll};
 use super::head::RequestHead;
 use super::refusal::Refusal;
-use super::service::{Inner, SelectedServer, accepted, event_stream, json};
+use super::service::{Inner, SelectedServer, accepted, event_stream, json_with_headers};
 use super::shutdown::WorkGuard;
 use super::upload::Upload;
 use crate::event_stream::encode::KEEP_ALIVE;
@@ -82,11 +82,25 @@ impl<B: Body> ResponseFuture<B> {
                         };
                     }
                 }
-                ResponseStage::Running(source, _) => {
+                ResponseStage::Running(source, era) => {
                     let mut events = Vec::new();
-                    let first = ready!(source.poll_first(cx, &mut events));
-                    if let ResponseStage::Running(source, era) = this.stage.take() {
-                        return Poll::Ready(Ok(respond(first, events, source, era)));
+                    let stream = match ready!(source.poll_first(cx, &mut events)) {
+                        ResponseStart::Message(message) => {
+                            let status = match source.is_aborted() {
+                                true => StatusCode::SERVICE_UNAVAILABLE,
+                                false => status_of(*era, message.failure),
+                            };
+                            let (permit, parts) = (source.take_permit(), source.take_parts());
+                            // Drops all that the handler used of the request.
+                            *this.stage = ResponseStage::Finished(None);
+                            let headers = reused_headers(parts);
+                            return Poll::Ready(Ok(json_with_headers(status, message.message, permit, headers)));
+                        }
+                        ResponseStart::Refused(refusal) => return Poll::Ready(Err(refusal)),
+                        ResponseStart::Stream(stream) => stream,
+                    };
+                    if let ResponseStage::Running(source, _) = this.stage.take() {
+                        return Poll::Ready(Ok(respond_with_events(stream, events, source)));
                     }
                 }
                 ResponseStage::Saving(saving) => return saving.as_mut().poll(cx),
@@ -132,24 +146,28 @@ impl<B> std::fmt::Debug for ResponseFuture<B> {
     }
 }
 
-/// Builds the HTTP response from what happened first. A message before the response makes it an event stream, and so does
-/// a keep-alive interval without one; until then the status is open.
+/// Takes the headers of a request that has finished, if nothing else uses them, so that those of the response need no
+/// allocation. Hyper uses them in turn for the next request of a connection.
+fn reused_headers(mut parts: Option<Arc<Parts>>) -> HeaderMap {
+    let mut headers = match parts.as_mut().and_then(Arc::get_mut) {
+        Some(parts) if parts.headers.capacity() <= MAX_REUSED_HEADERS => std::mem::take(&mut parts.headers),
+        Some(_) | None => return HeaderMap::new(),
+    };
+    headers.clear();
+    headers
+}
+
+/// The maximum capacity of headers that are used again: a connection keeps them while it is idle.
+const MAX_REUSED_HEADERS: usize = 32;
+
+/// Builds the response of a request that does not begin with its result. A message before the result makes it an event
+/// stream, and so does a keep-alive interval without one; until then the status is open.
 // H-29
-fn respond(first: ResponseStart, events: Vec<u8>, mut source: EventSource, era: Era) -> Response<ResponseBody> {
-    match first {
-        ResponseStart::Message(answer) => {
-            let status = match source.is_aborted() {
-                true => StatusCode::SERVICE_UNAVAILABLE,
-                false => status_of(era, answer.failure),
-            };
-            json(status, answer.message, source.take_permit())
-        }
-        ResponseStart::Refused(refusal) => refusal.into_response(),
-        ResponseStart::Stream(StreamPoll::End) => accepted(),
-        ResponseStart::Stream(StreamPoll::Events) if source.is_over() => {
-            event_stream(ResponseBody::full(events, source.take_permit()))
-        }
-        ResponseStart::Stream(StreamPoll::Events) => event_stream(ResponseBody::events(source, events)),
-        ResponseStart::Stream(StreamPoll::Idle) => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
+fn respond_with_events(stream: StreamPoll, events: Vec<u8>, mut source: EventSource) -> Response<ResponseBody> {
+    match stream {
+        StreamPoll::End => accepted(),
+        StreamPoll::Events if source.is_over() => event_stream(ResponseBody::full(events, source.take_permit())),
+        StreamPoll::Events => event_stream(ResponseBody::events(source, events)),
+        StreamPoll::Idle => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
 use mcp_server::{BoxFuture, Connection, Server};
 use mcp_session::SessionMetrics;
@@ -337,7 +337,8 @@ impl Inner {
         let Some(key) = connection.feed_parsed(now(), incoming, &caller, Some(&claims)) else {
             return Ok(ResponseStage::ready(accepted()));
         };
-        Ok(ResponseStage::Running(EventSource::Alone(Exchange::new(connection, key, permit, pacer)), revision.era()))
+        let exchange = Exchange::new(connection, key, permit, pacer, head.parts);
+        Ok(ResponseStage::Running(EventSource::Alone(exchange), revision.era()))
     }
 
     /// Starts a GET or DELETE, which only clients with sessions send.
@@ -431,9 +432,20 @@ pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
 
 /// Responds with one message, which holds the permit of its request until it is sent.
 pub(crate) fn json(status: StatusCode, message: EncodedMessage, permit: Option<Permit>) -> Response<ResponseBody> {
+    json_with_headers(status, message, permit, HeaderMap::new())
+}
+
+/// As [`json`], with further headers.
+pub(crate) fn json_with_headers(
+    status: StatusCode,
+    message: EncodedMessage,
+    permit: Option<Permit>,
+    mut headers: HeaderMap,
+) -> Response<ResponseBody> {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     let mut response = Response::new(ResponseBody::full(message.into_bytes(), permit));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    *response.headers_mut() = headers;
     response
 }
 
