@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_types::jsonrpc::{InvalidPayload, Limits, Payload, Request};
 use mcp_types::{ErrorCode, ErrorObject, ProtocolVersion, Revision};
 
@@ -58,14 +58,21 @@ pub(crate) fn single_value<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
 ) -> Result<Option<&'a str>, HeaderMismatchKind> {
+    single_bytes(headers, name)?.map(text).transpose()
+}
+
+/// Returns the value of a header that must not be repeated.
+fn single_bytes<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, HeaderMismatchKind> {
     let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    if values.next().is_some() {
-        return Err(HeaderMismatchKind::Repeated);
-    }
-    // Of ASCII, a header value has no other characters.
-    match std::str::from_utf8(value.as_bytes()) {
-        Ok(value) if value.is_ascii() => Ok(Some(value.trim_ascii())),
+    let value = values.next().map(HeaderValue::as_bytes);
+    if values.next().is_some() { Err(HeaderMismatchKind::Repeated) } else { Ok(value) }
+}
+
+/// Returns the trimmed text of a header value.
+fn text(value: &[u8]) -> Result<&str, HeaderMismatchKind> {
+    // A header value has no ASCII control characters except tab.
+    match std::str::from_utf8(value) {
+        Ok(value) if value.is_ascii() => Ok(value.trim_ascii()),
         Ok(_) | Err(_) => Err(HeaderMismatchKind::Malformed),
     }
 }
@@ -86,9 +93,17 @@ pub(crate) enum VersionHeader {
 impl VersionHeader {
     /// Reads the header.
     pub(crate) fn read(headers: &HeaderMap) -> Self {
-        match single_value(headers, &VERSION) {
-            Ok(None) => Self::Missing,
-            Ok(Some(version)) => version.parse().map_or_else(|_| Self::Unknown(version.into()), Self::Known),
+        let version = match single_bytes(headers, &VERSION) {
+            Ok(None) => return Self::Missing,
+            // Compared as it is, as nearly all clients send it.
+            Ok(Some(version)) if version == Revision::LATEST.as_str().as_bytes() => {
+                return Self::Known(Revision::LATEST);
+            }
+            Ok(Some(version)) => text(version),
+            Err(kind) => Err(kind),
+        };
+        match version {
+            Ok(version) => version.parse().map_or_else(|_| Self::Unknown(version.into()), Self::Known),
             Err(kind) => Self::Invalid(HeaderMismatch::of_version(kind)),
         }
     }
@@ -127,15 +142,28 @@ pub(crate) fn check_method_and_name(
     request: &Request<'_>,
     name: Option<&str>,
 ) -> Result<(), HeaderMismatch> {
-    let method = single_value(headers, &METHOD).and_then(|value| match value {
-        Some(value) if value == request.method.as_str() => Ok(()),
-        Some(_) => Err(HeaderMismatchKind::Differs),
-        None => Err(HeaderMismatchKind::Missing),
-    });
+    let method = single_bytes(headers, &METHOD).and_then(|value| compare_method(value, request.method.as_str()));
     method.map_err(|kind| HeaderMismatch::new("Mcp-Method", kind))?;
     let Some(json) = name else { return Ok(()) };
-    let name = single_value(headers, &NAME).and_then(|value| compare(value.ok_or(HeaderMismatchKind::Missing)?, json));
+    let name = single_bytes(headers, &NAME).and_then(|value| compare_name(value, json));
     name.map_err(|kind| HeaderMismatch::new("Mcp-Name", kind))
+}
+
+fn compare_method(value: Option<&[u8]>, method: &str) -> Result<(), HeaderMismatchKind> {
+    let value = value.ok_or(HeaderMismatchKind::Missing)?;
+    // A value that is equal needs no decoding.
+    if (value == method.as_bytes() && value.is_ascii()) || text(value)? == method {
+        return Ok(());
+    }
+    Err(HeaderMismatchKind::Differs)
+}
+
+fn compare_name(value: Option<&[u8]>, json: &str) -> Result<(), HeaderMismatchKind> {
+    let value = value.ok_or(HeaderMismatchKind::Missing)?;
+    // A name that needs neither an encoding in the header nor an escape in the body is compared as it is.
+    let is_plain = |name: &[u8]| name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-./:".contains(byte));
+    let name = json.as_bytes().strip_prefix(b"\"").and_then(|json| json.strip_suffix(b"\""));
+    if name == Some(value) && is_plain(value) { Ok(()) } else { compare(text(value)?, json) }
 }
 
 /// Returns the JSON string that [`NAME`] has to repeat, if the request has one.
@@ -221,7 +249,6 @@ fn value_at<'a>(path: &[String], object: &'a str) -> Result<Option<&'a str>, Inv
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
     use mcp_types::jsonrpc::Message;
 
     use super::*;

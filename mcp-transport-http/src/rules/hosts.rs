@@ -68,7 +68,9 @@ impl AllowList {
         }
         for name in [authority, host.map(HeaderValue::as_bytes)].into_iter().flatten() {
             let bare = without_port(name);
-            if !self.hosts.any(|allowed| is_host(name, bare, allowed)) {
+            // Most clients send the host as it is allowed.
+            let is_allowed = self.hosts.any(|allowed| bare == allowed.as_bytes());
+            if !is_allowed && !self.hosts.any(|allowed| is_host(name, bare, allowed)) {
                 return Err(Forbidden::Host(shortened(name)));
             }
         }
