@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::request::Parts;
-use mcp_kernel::RequestKey;
 use mcp_kernel::server::{Route, Transmit};
+use mcp_kernel::{RequestKey, Time};
 use mcp_server::Connection;
 use mcp_types::ErrorObject;
 
@@ -23,6 +23,8 @@ pub(crate) struct Exchange {
     pacer: Pacer,
     pub(crate) is_aborted: bool,
     pub(crate) is_over: bool,
+    /// When the request was received, until it is polled.
+    received: Option<Time>,
     permit: Option<Permit>,
     /// The head of the request.
     pub(crate) parts: Option<Arc<Parts>>,
@@ -50,15 +52,16 @@ pub(crate) enum ResponseStart {
 }
 
 impl Exchange {
+    /// Creates the exchange of a request that the connection received just now.
     pub(crate) fn new(
         connection: Connection,
-        key: RequestKey,
+        (key, received): (RequestKey, Time),
         permit: Permit,
         pacer: Pacer,
         parts: Arc<Parts>,
     ) -> Self {
-        let (permit, parts) = (Some(permit), Some(parts));
-        Self { connection, key, pacer, is_aborted: false, is_over: false, permit, parts }
+        let (received, permit, parts) = (Some(received), Some(permit), Some(parts));
+        Self { connection, key, pacer, is_aborted: false, is_over: false, received, permit, parts }
     }
 
     /// Takes the permit of the request, to be held until its response is sent.
@@ -119,7 +122,9 @@ impl Exchange {
 
     fn run(&mut self, cx: &mut Context<'_>) {
         if !self.is_over {
-            let _ = self.connection.poll(cx, now());
+            // The first time, hardly any time has passed.
+            let now = self.received.take().unwrap_or_else(now);
+            let _ = self.connection.poll(cx, now);
         }
     }
 

@@ -135,8 +135,13 @@ impl<B: Body> Future for ResponseFuture<B> {
     type Output = Result<Response<ResponseBody>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = ready!(self.as_mut().poll_response(cx));
-        Poll::Ready(Ok(self.inner.finish(response)))
+        match ready!(self.as_mut().poll_response(cx)) {
+            Ok(mut response) => {
+                self.inner.count_unsent(&mut response);
+                Poll::Ready(Ok(response))
+            }
+            Err(refusal) => Poll::Ready(Ok(self.inner.finish(Err(refusal)))),
+        }
     }
 }
 
@@ -169,5 +174,46 @@ fn respond_with_events(stream: StreamPoll, events: Vec<u8>, mut source: EventSou
         StreamPoll::Events if source.is_over() => event_stream(ResponseBody::full(events, source.take_permit())),
         StreamPoll::Events => event_stream(ResponseBody::events(source, events)),
         StreamPoll::Idle => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::header::HOST;
+    use http::{HeaderValue, Request};
+
+    use super::*;
+    use crate::server::exchange::Exchange;
+
+    /// Each request moves these a few times.
+    #[test]
+    fn requests_stay_small() {
+        for (name, size, most) in [
+            ("ResponseFuture", size_of::<ResponseFuture<()>>(), 432),
+            ("ResponseStage", size_of::<ResponseStage>(), 360),
+            ("Exchange", size_of::<Exchange>(), 352),
+            ("RequestHead", size_of::<RequestHead>(), 112),
+            ("Response", size_of::<Response<ResponseBody>>(), 200),
+        ] {
+            assert!(size <= most, "`{name}` has {size} bytes instead of {most}");
+        }
+    }
+
+    /// Headers are used again if nothing else uses them, and are empty then.
+    #[test]
+    fn headers_are_used_again() {
+        let parts = |count: usize| {
+            let mut parts = Request::new(()).into_parts().0;
+            parts.headers.insert(HOST, HeaderValue::from_static("localhost"));
+            parts.headers.reserve(count);
+            Arc::new(parts)
+        };
+        let reused = reused_headers(Some(parts(8)));
+        assert!(reused.is_empty() && reused.capacity() >= 8);
+        let shared = parts(8);
+        assert_eq!(reused_headers(Some(Arc::clone(&shared))).capacity(), 0);
+        assert_eq!(shared.headers.len(), 1);
+        assert_eq!(reused_headers(Some(parts(100))).capacity(), 0, "that is too much for an idle connection");
+        assert_eq!(reused_headers(None).capacity(), 0);
     }
 }

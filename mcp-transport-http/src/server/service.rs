@@ -208,8 +208,13 @@ impl Inner {
     /// Turns a refusal into a response, and limits how many refusals are unsent.
     pub(crate) fn finish(&self, served: Result<Response<ResponseBody>, Refusal>) -> Response<ResponseBody> {
         let mut response = served.unwrap_or_else(Refusal::into_response);
-        self.admission.count_refusal(&mut response, &self.options);
+        self.count_unsent(&mut response);
         response
+    }
+
+    /// Counts a response without a permit until it is sent.
+    pub(crate) fn count_unsent(&self, response: &mut Response<ResponseBody>) {
+        self.admission.count_refusal(response, &self.options);
     }
 
     /// Checks the `Host` and `Origin` headers.
@@ -334,10 +339,11 @@ impl Inner {
         if server.defers_header_params() {
             caller.extensions.insert(param_claims(Arc::clone(&head.parts)));
         }
-        let Some(key) = connection.feed_parsed(now(), incoming, &caller, Some(&claims)) else {
+        let now = now();
+        let Some(key) = connection.feed_parsed(now, incoming, &caller, Some(&claims)) else {
             return Ok(ResponseStage::ready(accepted()));
         };
-        let exchange = Exchange::new(connection, key, permit, pacer, head.parts);
+        let exchange = Exchange::new(connection, (key, now), permit, pacer, head.parts);
         Ok(ResponseStage::Running(EventSource::Alone(exchange), revision.era()))
     }
 

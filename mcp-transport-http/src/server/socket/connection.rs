@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
-use std::task::Poll;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::server::conn::{http1, http2};
@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::client_stream::{ClientStream, HttpVersion};
 use super::idle_timeout::IdleTimeout;
+use super::quiet_waker::QuietWaker;
 use super::routes::{ConnectionService, Routes};
 use super::stall_detector::{StallDetector, StreamExecutor};
 use crate::server::unsent::UnsentFrames;
@@ -79,8 +80,12 @@ async fn serve_http1(
     let signal = ending.clone();
     let mut changed = pin!(async move { ending.changed().await.is_ok() });
     let (mut is_watched, mut is_ending) = (false, false);
+    let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+    let quiet = QuietWaker::wrap(&task);
     poll_fn(|cx| {
-        // The waker of the task stays the same, so it is enough to register it once.
+        // The waker of a task stays the same, so it is enough to register it once.
+        debug_assert!(task.will_wake(cx.waker()));
+        let cx = &mut Context::from_waker(&quiet);
         if !is_ending && (!is_watched || signal.has_changed().unwrap_or(true)) {
             is_watched = true;
             if changed.as_mut().poll(cx).is_ready() {

@@ -4,6 +4,7 @@ mod client_stream;
 mod connection;
 mod discard;
 mod idle_timeout;
+mod quiet_waker;
 mod routes;
 mod server;
 mod stall_detector;
