@@ -95,14 +95,15 @@ impl VersionHeader {
     pub(crate) fn read(headers: &HeaderMap) -> Self {
         let version = match single_bytes(headers, &VERSION) {
             Ok(None) => return Self::Missing,
-            // Compared as it is, as nearly all clients send it.
-            Ok(Some(version)) if version == Revision::LATEST.as_str().as_bytes() => {
-                return Self::Known(Revision::LATEST);
-            }
-            Ok(Some(version)) => text(version),
-            Err(kind) => Err(kind),
+            Ok(Some(version)) => version,
+            Err(kind) => return Self::Invalid(HeaderMismatch::of_version(kind)),
         };
-        match version {
+        // A revision is compared as it is, the latest first: few clients send anything else.
+        let known = Revision::ALL.into_iter().rev().find(|revision| revision.as_str().as_bytes() == version);
+        if let Some(revision) = known {
+            return Self::Known(revision);
+        }
+        match text(version) {
             Ok(version) => version.parse().map_or_else(|_| Self::Unknown(version.into()), Self::Known),
             Err(kind) => Self::Invalid(HeaderMismatch::of_version(kind)),
         }
