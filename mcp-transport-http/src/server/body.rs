@@ -98,10 +98,10 @@ impl EventSource {
         }
     }
 
-    /// Takes the head of a request that is over.
+    /// Takes the head of a request that is over. A session keeps it until the next request.
     pub(crate) fn take_parts(&mut self) -> Option<Arc<Parts>> {
         match self {
-            Self::Alone(exchange) => exchange.parts.take(),
+            Self::Alone(exchange) => exchange.take_parts(),
             Self::Session(_) | Self::Sse(_) => None,
         }
     }

@@ -27,7 +27,7 @@ pub(crate) struct Exchange {
     received: Option<Time>,
     permit: Option<Permit>,
     /// The head of the request.
-    pub(crate) parts: Option<Arc<Parts>>,
+    parts: Option<Arc<Parts>>,
 }
 
 /// What polling an event stream resulted in.
@@ -62,6 +62,11 @@ impl Exchange {
     ) -> Self {
         let (received, permit, parts) = (Some(received), Some(permit), Some(parts));
         Self { connection, key, pacer, is_aborted: false, is_over: false, received, permit, parts }
+    }
+
+    /// Takes the head of a request that is over.
+    pub(crate) fn take_parts(&mut self) -> Option<Arc<Parts>> {
+        self.parts.take()
     }
 
     /// Takes the permit of the request, to be held until its response is sent.

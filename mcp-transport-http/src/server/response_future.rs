@@ -16,7 +16,7 @@ use super::body::{EventSource, ResponseBody};
 use super::exchange::{ResponseStart, StreamPoll};
 use super::head::RequestHead;
 use super::refusal::Refusal;
-use super::service::{Inner, SelectedServer, accepted, event_stream, json_with_headers};
+use super::service::{Inner, SelectedServer, accepted, event_stream, event_stream_with_headers, json_with_headers};
 use super::shutdown::WorkGuard;
 use super::upload::Upload;
 use crate::event_stream::encode::KEEP_ALIVE;
@@ -84,24 +84,36 @@ impl<B: Body> ResponseFuture<B> {
                 }
                 ResponseStage::Running(source, era) => {
                     let mut events = Vec::new();
-                    let stream = match ready!(source.poll_first(cx, &mut events)) {
+                    let first = ready!(source.poll_first(cx, &mut events));
+                    // H-29: a message before the response makes it an event stream, and so does a keep-alive interval
+                    // without one; until then the status is open.
+                    let response = match first {
                         ResponseStart::Message(message) => {
                             let status = match source.is_aborted() {
                                 true => StatusCode::SERVICE_UNAVAILABLE,
                                 false => status_of(*era, message.failure),
                             };
                             let (permit, parts) = (source.take_permit(), source.take_parts());
-                            // Drops all that the handler used of the request.
-                            *this.stage = ResponseStage::Finished(None);
-                            let headers = reused_headers(parts);
+                            let headers = this.stage.finish(parts);
                             return Poll::Ready(Ok(json_with_headers(status, message.message, permit, headers)));
                         }
-                        ResponseStart::Refused(refusal) => return Poll::Ready(Err(refusal)),
-                        ResponseStart::Stream(stream) => stream,
+                        ResponseStart::Stream(StreamPoll::Events) if source.is_over() => {
+                            let body = ResponseBody::full(events, source.take_permit());
+                            let parts = source.take_parts();
+                            let headers = this.stage.finish(parts);
+                            return Poll::Ready(Ok(event_stream_with_headers(body, headers)));
+                        }
+                        ResponseStart::Stream(StreamPoll::End) => Ok(accepted()),
+                        ResponseStart::Stream(news) => {
+                            if news == StreamPoll::Idle {
+                                events.extend_from_slice(KEEP_ALIVE);
+                            }
+                            Ok(event_stream(this.stage.take_events(events)))
+                        }
+                        ResponseStart::Refused(refusal) => Err(refusal),
                     };
-                    if let ResponseStage::Running(source, _) = this.stage.take() {
-                        return Poll::Ready(Ok(respond_with_events(stream, events, source)));
-                    }
+                    *this.stage = ResponseStage::Finished(None);
+                    return Poll::Ready(response);
                 }
                 ResponseStage::Saving(saving) => return saving.as_mut().poll(cx),
                 // Without a response the future was polled after it was ready.
@@ -129,6 +141,21 @@ impl ResponseStage {
     fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Finished(None))
     }
+
+    /// Takes the source of an event stream, whose first events are there.
+    fn take_events(&mut self, first: Vec<u8>) -> ResponseBody {
+        match self.take() {
+            Self::Running(source, _) => ResponseBody::events(source, first),
+            // There are only events while the handler runs.
+            Self::Preparing(..) | Self::Uploading(..) | Self::Saving(_) | Self::Finished(_) => ResponseBody::empty(),
+        }
+    }
+
+    /// Drops a request that is over, with all that its handler used; returns headers for its response.
+    fn finish(&mut self, parts: Option<Arc<Parts>>) -> HeaderMap {
+        *self = Self::Finished(None);
+        reused_headers(parts)
+    }
 }
 
 impl<B: Body> Future for ResponseFuture<B> {
@@ -151,8 +178,8 @@ impl<B> std::fmt::Debug for ResponseFuture<B> {
     }
 }
 
-/// Takes the headers of a request that has finished, if nothing else uses them, so that those of the response need no
-/// allocation. Hyper uses them in turn for the next request of a connection.
+/// Takes the headers of a request, if nothing else uses them, so that those of the response need no allocation. Hyper uses
+/// them in turn for the next request of a connection.
 fn reused_headers(mut parts: Option<Arc<Parts>>) -> HeaderMap {
     let mut headers = match parts.as_mut().and_then(Arc::get_mut) {
         Some(parts) if parts.headers.capacity() <= MAX_REUSED_HEADERS => std::mem::take(&mut parts.headers),
@@ -164,18 +191,6 @@ fn reused_headers(mut parts: Option<Arc<Parts>>) -> HeaderMap {
 
 /// The maximum capacity of headers that are used again: a connection keeps them while it is idle.
 const MAX_REUSED_HEADERS: usize = 32;
-
-/// Builds the response of a request that does not begin with its result. A message before the result makes it an event
-/// stream, and so does a keep-alive interval without one; until then the status is open.
-// H-29
-fn respond_with_events(stream: StreamPoll, events: Vec<u8>, mut source: EventSource) -> Response<ResponseBody> {
-    match stream {
-        StreamPoll::End => accepted(),
-        StreamPoll::Events if source.is_over() => event_stream(ResponseBody::full(events, source.take_permit())),
-        StreamPoll::Events => event_stream(ResponseBody::events(source, events)),
-        StreamPoll::Idle => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
-    }
-}
 
 #[cfg(test)]
 mod tests {

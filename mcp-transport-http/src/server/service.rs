@@ -464,11 +464,16 @@ pub(crate) fn accepted() -> Response<ResponseBody> {
 }
 
 pub(crate) fn event_stream(body: ResponseBody) -> Response<ResponseBody> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
+    event_stream_with_headers(body, HeaderMap::new())
+}
+
+/// As [`event_stream`], with further headers.
+pub(crate) fn event_stream_with_headers(body: ResponseBody, mut headers: HeaderMap) -> Response<ResponseBody> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Tells nginx not to buffer the response.
     headers.insert(const { HeaderName::from_static("x-accel-buffering") }, HeaderValue::from_static("no"));
+    let mut response = Response::new(body);
+    *response.headers_mut() = headers;
     response
 }
