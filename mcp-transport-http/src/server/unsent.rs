@@ -24,8 +24,10 @@ pub(crate) struct UnsentFrames {
     pieces: AtomicUsize,
     sent: AtomicUsize,
     waiting: Mutex<Option<Waker>>,
-    /// How many requests an HTTP/1 connection has received, and how many of them are in flight: at most one.
+    /// How many requests an HTTP/1 connection has received.
+    #[cfg(feature = "serve")]
     requests: AtomicUsize,
+    /// How many of them are in flight: at most one.
     in_flight: AtomicUsize,
     pub(crate) is_stream: bool,
 }
