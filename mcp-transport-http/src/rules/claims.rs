@@ -9,7 +9,9 @@ use mcp_server::{ParamClaims, Server};
 use mcp_types::jsonrpc::Request;
 use mcp_types::{ErrorObject, Method, ProtocolVersion};
 
-use super::headers::{HeaderMismatch, HeaderMismatchKind, VersionHeader, check_method_and_name, check_param};
+use super::headers::{
+    HeaderMismatch, HeaderMismatchKind, VersionHeader, check_method_and_name, check_param, requested_name,
+};
 
 /// The headers of a modern request, for the kernel to compare with the body.
 pub(crate) struct HeaderClaims<'a> {
@@ -20,21 +22,19 @@ pub(crate) struct HeaderClaims<'a> {
 }
 
 impl HeaderClaims<'_> {
-    /// Checks the `Mcp-Param-*` headers of a tool call.
+    /// Checks the `Mcp-Param-*` headers of a tool call, given the name of the tool as JSON.
     // H-77, H-79
-    fn check_params(&self, request: &Request<'_>) -> Result<(), HeaderMismatch> {
-        let Some(params) = request.params.as_ref().filter(|_| request.method == Method::TOOLS_CALL) else {
-            return Ok(());
+    fn check_params(&self, request: &Request<'_>, tool: Option<&str>) -> Result<(), HeaderMismatch> {
+        let Some(tool) = tool.filter(|_| request.method == Method::TOOLS_CALL) else { return Ok(()) };
+        // A name with escapes is rare, and has to be decoded.
+        let name = match tool.trim_matches('"') {
+            plain if !plain.contains('\\') => Cow::Borrowed(plain),
+            _ => serde_json::from_str(tool).unwrap_or_default(),
         };
-        let repeated = params.get("name").and_then(|name| {
-            // A name with escapes is rare, and has to be decoded.
-            let plain = name.get().strip_prefix('"')?.strip_suffix('"')?;
-            let name = if plain.contains('\\') { serde_json::from_str(name.get()).ok()? } else { Cow::Borrowed(plain) };
-            self.server.header_params(&name)
-        });
-        let arguments = params.get("arguments").map_or("{}", |arguments| arguments.get());
-        let mut repeated = repeated.iter().flat_map(|repeated| repeated.iter());
-        repeated.try_for_each(|param| check_param(self.headers, &param.name, &param.path, arguments))
+        let Some(repeated) = self.server.header_params(&name) else { return Ok(()) };
+        let arguments = request.params.as_ref().and_then(|params| params.get("arguments"));
+        let arguments = arguments.map_or("{}", |arguments| arguments.get());
+        repeated.iter().try_for_each(|param| check_param(self.headers, &param.name, &param.path, arguments))
     }
 }
 
@@ -50,8 +50,9 @@ impl RequestClaims for HeaderClaims<'_> {
         if *self.version == VersionHeader::Missing {
             return Err(HeaderMismatch::of_version(HeaderMismatchKind::Missing).to_error_object());
         }
-        check_method_and_name(self.headers, request)
-            .and_then(|()| self.check_params(request))
+        let name = requested_name(request);
+        check_method_and_name(self.headers, request, name)
+            .and_then(|()| self.check_params(request, name))
             .map_err(|fault| fault.to_error_object())
     }
 }

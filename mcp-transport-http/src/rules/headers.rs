@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_types::jsonrpc::{InvalidPayload, Limits, Payload, Request};
 use mcp_types::{ErrorCode, ErrorObject, ProtocolVersion, Revision};
 
@@ -58,12 +58,23 @@ pub(crate) fn single_value<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
 ) -> Result<Option<&'a str>, HeaderMismatchKind> {
+    single_bytes(headers, name)?.map(text).transpose()
+}
+
+/// Returns the value of a header that must not be repeated.
+fn single_bytes<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, HeaderMismatchKind> {
     let mut values = headers.get_all(name).iter();
-    let Some(value) = values.next() else { return Ok(None) };
-    if values.next().is_some() {
-        return Err(HeaderMismatchKind::Repeated);
+    let value = values.next().map(HeaderValue::as_bytes);
+    if values.next().is_some() { Err(HeaderMismatchKind::Repeated) } else { Ok(value) }
+}
+
+/// Returns the trimmed text of a header value.
+fn text(value: &[u8]) -> Result<&str, HeaderMismatchKind> {
+    // A header value has no ASCII control characters except tab.
+    match std::str::from_utf8(value) {
+        Ok(value) if value.is_ascii() => Ok(value.trim_ascii()),
+        Ok(_) | Err(_) => Err(HeaderMismatchKind::Malformed),
     }
-    value.to_str().map(|value| Some(value.trim_ascii())).map_err(|_| HeaderMismatchKind::Malformed)
 }
 
 /// The [`VERSION`] header of a request.
@@ -82,9 +93,18 @@ pub(crate) enum VersionHeader {
 impl VersionHeader {
     /// Reads the header.
     pub(crate) fn read(headers: &HeaderMap) -> Self {
-        match single_value(headers, &VERSION) {
-            Ok(None) => Self::Missing,
-            Ok(Some(version)) => version.parse().map_or_else(|_| Self::Unknown(version.into()), Self::Known),
+        let version = match single_bytes(headers, &VERSION) {
+            Ok(None) => return Self::Missing,
+            Ok(Some(version)) => version,
+            Err(kind) => return Self::Invalid(HeaderMismatch::of_version(kind)),
+        };
+        // A revision is compared as it is, the latest first: few clients send anything else.
+        let known = Revision::ALL.into_iter().rev().find(|revision| revision.as_str().as_bytes() == version);
+        if let Some(revision) = known {
+            return Self::Known(revision);
+        }
+        match text(version) {
+            Ok(version) => version.parse().map_or_else(|_| Self::Unknown(version.into()), Self::Known),
             Err(kind) => Self::Invalid(HeaderMismatch::of_version(kind)),
         }
     }
@@ -112,23 +132,46 @@ impl VersionHeader {
     }
 }
 
-/// Checks that [`METHOD`] and [`NAME`] match the body.
+/// Checks that [`METHOD`] and [`NAME`] match the body, of which `name` is the [name](requested_name).
 ///
 /// # Errors
 ///
 /// Returns an error for the first header that is missing or differs.
 // H-46, H-47, H-52, H-55
-pub(crate) fn check_method_and_name(headers: &HeaderMap, request: &Request<'_>) -> Result<(), HeaderMismatch> {
-    let method = single_value(headers, &METHOD).and_then(|value| match value {
-        Some(value) if value == request.method.as_str() => Ok(()),
-        Some(_) => Err(HeaderMismatchKind::Differs),
-        None => Err(HeaderMismatchKind::Missing),
-    });
+pub(crate) fn check_method_and_name(
+    headers: &HeaderMap,
+    request: &Request<'_>,
+    name: Option<&str>,
+) -> Result<(), HeaderMismatch> {
+    let method = single_bytes(headers, &METHOD).and_then(|value| compare_method(value, request.method.as_str()));
     method.map_err(|kind| HeaderMismatch::new("Mcp-Method", kind))?;
-    let named = request.method.name_member().and_then(|member| request.params.as_ref()?.get(member));
-    let Some(json) = named.map(|raw| raw.get()).filter(|json| json.starts_with('"')) else { return Ok(()) };
-    let name = single_value(headers, &NAME).and_then(|value| compare(value.ok_or(HeaderMismatchKind::Missing)?, json));
+    let Some(json) = name else { return Ok(()) };
+    let name = single_bytes(headers, &NAME).and_then(|value| compare_name(value, json));
     name.map_err(|kind| HeaderMismatch::new("Mcp-Name", kind))
+}
+
+fn compare_method(value: Option<&[u8]>, method: &str) -> Result<(), HeaderMismatchKind> {
+    let value = value.ok_or(HeaderMismatchKind::Missing)?;
+    // A value that is equal needs no decoding.
+    if (value == method.as_bytes() && value.is_ascii()) || text(value)? == method {
+        return Ok(());
+    }
+    Err(HeaderMismatchKind::Differs)
+}
+
+fn compare_name(value: Option<&[u8]>, json: &str) -> Result<(), HeaderMismatchKind> {
+    let value = value.ok_or(HeaderMismatchKind::Missing)?;
+    // A name that needs neither an encoding in the header nor an escape in the body is compared as it is.
+    let is_plain = |name: &[u8]| name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-./:".contains(byte));
+    let name = json.as_bytes().strip_prefix(b"\"").and_then(|json| json.strip_suffix(b"\""));
+    if name == Some(value) && is_plain(value) { Ok(()) } else { compare(text(value)?, json) }
+}
+
+/// Returns the JSON string that [`NAME`] has to repeat, if the request has one.
+pub(crate) fn requested_name<'a>(request: &'a Request<'_>) -> Option<&'a str> {
+    let member = request.method.name_member()?;
+    let json = request.params.as_ref()?.get(member)?.get();
+    json.starts_with('"').then_some(json)
 }
 
 /// Checks that the `Mcp-Param-*` header of a parameter matches the tool arguments.
@@ -207,7 +250,6 @@ fn value_at<'a>(path: &[String], object: &'a str) -> Result<Option<&'a str>, Inv
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
     use mcp_types::jsonrpc::Message;
 
     use super::*;
@@ -226,7 +268,9 @@ mod tests {
     }
 
     fn names(method: &str, params: &str, all: &[(&'static str, &str)]) -> Option<(String, HeaderMismatchKind)> {
-        let checked = with_request(method, params, |request| check_method_and_name(&headers(all), request));
+        let checked = with_request(method, params, |request| {
+            check_method_and_name(&headers(all), request, requested_name(request))
+        });
         checked.err().map(|fault| (fault.header.into_owned(), fault.kind))
     }
 

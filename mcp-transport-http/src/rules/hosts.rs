@@ -4,7 +4,7 @@
 //! its own. The browser sends that host name or origin, by which such requests are recognised.
 
 use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, HeaderValue, Uri};
 
 /// The loopback names.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -62,20 +62,20 @@ impl AllowList {
         let mut hosts = headers.get_all(HOST).iter();
         let (host, another) = (hosts.next(), hosts.next());
         // HTTP/2 has the host in the URI. If there is a `Host` header as well, both are checked.
-        let named = [uri.authority().map(|authority| Some(authority.as_str())), host.map(|host| host.to_str().ok())];
-        let mut named = named.into_iter().flatten().peekable();
-        if another.is_some() || named.peek().is_none() {
+        let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
+        if another.is_some() || (authority.is_none() && host.is_none()) {
             return Err(Forbidden::NoHost);
         }
-        for name in named {
-            let name = name.unwrap_or_default();
-            let bare = without_port(name).unwrap_or(name);
-            if !self.hosts.any(|allowed| is_host(name, bare, allowed)) {
+        for name in [authority, host.map(HeaderValue::as_bytes)].into_iter().flatten() {
+            let bare = without_port(name);
+            // Most clients send the host as it is allowed.
+            let is_allowed = self.hosts.any(|allowed| bare == allowed.as_bytes());
+            if !is_allowed && !self.hosts.any(|allowed| is_host(name, bare, allowed)) {
                 return Err(Forbidden::Host(shortened(name)));
             }
         }
         for origin in headers.get_all(ORIGIN) {
-            let origin = origin.to_str().unwrap_or_default();
+            let origin = origin.as_bytes();
             if !self.origins.any(|allowed| is_origin(origin, allowed)) {
                 return Err(Forbidden::Origin(shortened(origin)));
             }
@@ -85,29 +85,31 @@ impl AllowList {
 }
 
 /// Whether a host matches an allowed one. An allowed host without a port matches all ports.
-fn is_host(name: &str, bare: &str, allowed: &str) -> bool {
-    bare.eq_ignore_ascii_case(allowed) || name.eq_ignore_ascii_case(allowed)
+fn is_host(name: &[u8], bare: &[u8], allowed: &str) -> bool {
+    bare.eq_ignore_ascii_case(allowed.as_bytes()) || name.eq_ignore_ascii_case(allowed.as_bytes())
 }
 
-fn is_origin(origin: &str, allowed: &str) -> bool {
+fn is_origin(origin: &[u8], allowed: &str) -> bool {
     if allowed.contains("://") || allowed == "null" {
-        return origin.eq_ignore_ascii_case(allowed);
+        return origin.eq_ignore_ascii_case(allowed.as_bytes());
     }
-    let host = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
-    host.is_some_and(|host| is_host(host, without_port(host).unwrap_or(host), allowed))
+    let host = origin.strip_prefix(b"http://").or_else(|| origin.strip_prefix(b"https://"));
+    host.is_some_and(|host| is_host(host, without_port(host), allowed))
 }
 
-fn without_port(name: &str) -> Option<&str> {
-    let (name, port) = name.rsplit_once(':')?;
-    // `u16` would also parse a sign.
-    let is_port = !port.starts_with('+') && port.parse::<u16>().is_ok();
+/// Returns a host without its port, if it has a valid one.
+fn without_port(name: &[u8]) -> &[u8] {
+    let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (rest, port) = name.split_at(name.len() - digits);
+    let Some(host) = rest.strip_suffix(b":") else { return name };
+    let is_port = matches!(port.len(), 1..5) || (port.len() == 5 && *port <= b"65535"[..]);
     // Without brackets, the last group of an IPv6 address is not a port.
-    (is_port && (!name.contains(':') || name.ends_with(']'))).then_some(name)
+    if is_port && (host.ends_with(b"]") || !host.contains(&b':')) { host } else { name }
 }
 
 /// Limits what is repeated in the error.
-fn shortened(name: &str) -> String {
-    name.chars().take(100).collect()
+fn shortened(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).chars().take(100).collect()
 }
 
 /// The error of a request whose host or origin is not allowed.
@@ -123,8 +125,6 @@ pub(crate) enum Forbidden {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     fn check(list: &AllowList, uri: &'static str, host: &[&'static str], origin: &[&'static str]) -> bool {
@@ -238,7 +238,7 @@ mod tests {
     // covers: RB-70
     #[test]
     fn refusals_name_the_setting() {
-        let forbidden = Forbidden::Host(shortened(&"a".repeat(1000)));
+        let forbidden = Forbidden::Host(shortened("a".repeat(1000).as_bytes()));
         let text = forbidden.to_string();
         assert!(text.contains("HttpOptions::allow_host") && text.len() < 300, "{text}");
         assert!(Forbidden::Origin("x".into()).to_string().contains("HttpOptions::allow_origin"));

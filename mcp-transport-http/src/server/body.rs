@@ -6,20 +6,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::request::Parts;
 use http_body::{Body, Frame, SizeHint};
 
 use super::admission::Permit;
 use super::exchange::{Exchange, ResponseStart, StreamPoll};
 use super::legacy_sse::SseStream;
 use super::stateful::StreamReader;
-use super::unsent::{UnsentFrames, frame, message_bytes};
+use super::unsent::{OpenRequest, UnsentFrames, frame, message_bytes};
 use crate::event_stream::encode::KEEP_ALIVE;
 
 /// The body of a response: empty, one message, or an event stream.
 ///
 /// Polling an event stream runs its handler, and dropping it cancels the request. The request counts as in flight until
 /// the body and all frames that were read from it are dropped.
-pub struct ResponseBody(BodyState);
+pub struct ResponseBody {
+    state: BodyState,
+    /// The request of an HTTP/1 connection that this responds to.
+    request: Option<OpenRequest>,
+}
 
 enum BodyState {
     Empty,
@@ -93,6 +98,14 @@ impl EventSource {
         }
     }
 
+    /// Takes the head of a request that is over. A session keeps it until the next request.
+    pub(crate) fn take_parts(&mut self) -> Option<Arc<Parts>> {
+        match self {
+            Self::Alone(exchange) => exchange.take_parts(),
+            Self::Session(_) | Self::Sse(_) => None,
+        }
+    }
+
     /// Whether the request was aborted by a shutdown.
     pub(crate) fn is_aborted(&self) -> bool {
         match self {
@@ -105,47 +118,64 @@ impl EventSource {
 }
 
 impl ResponseBody {
+    fn new(state: BodyState) -> Self {
+        Self { state, request: None }
+    }
+
     pub(crate) fn empty() -> Self {
-        Self(BodyState::Empty)
+        Self::new(BodyState::Empty)
     }
 
     /// One message, which holds the permit until it is sent.
     pub(crate) fn full(message: Vec<u8>, permit: Option<Permit>) -> Self {
-        Self(BodyState::Full(message, permit))
+        Self::new(BodyState::Full(message, permit))
     }
 
     pub(crate) fn events(source: EventSource, first: Vec<u8>) -> Self {
-        Self(BodyState::Events(Box::new(EventStream { source, first, rest: Bytes::new() })))
+        Self::new(BodyState::Events(Box::new(EventStream { source, first, rest: Bytes::new() })))
+    }
+
+    /// Sets the request of an HTTP/1 connection that this responds to.
+    #[cfg(feature = "serve")]
+    pub(crate) fn set_request(&mut self, request: Option<OpenRequest>) {
+        self.request = request;
     }
 
     /// Whether this is a message without a permit.
     pub(crate) fn needs_permit(&self) -> bool {
-        matches!(&self.0, BodyState::Full(_, None))
+        matches!(&self.state, BodyState::Full(_, None))
     }
 
     /// Holds a permit until the message is sent.
     pub(crate) fn hold(&mut self, new: Permit) {
-        if let BodyState::Full(_, permit) = &mut self.0 {
+        if let BodyState::Full(_, permit) = &mut self.state {
             *permit = Some(new);
+        }
+    }
+
+    /// Returns the counter of the connection or stream that this is sent on.
+    fn unsent(&self) -> Option<Arc<UnsentFrames>> {
+        match &self.request {
+            Some(request) => Some(Arc::clone(request.unsent())),
+            None => UnsentFrames::current(),
         }
     }
 
     /// Takes the next frame off a large message.
     fn next_frame(&mut self, mut rest: Bytes) -> Frame<Bytes> {
         let next = split(&mut rest);
-        self.0 = if rest.is_empty() { BodyState::flushing(None) } else { BodyState::Rest(rest) };
-        frame(next, None)
+        let unsent = self.unsent();
+        self.state = if rest.is_empty() { flushing(unsent.clone(), None) } else { BodyState::Rest(rest) };
+        frame(next, None, unsent)
     }
 }
 
-impl BodyState {
-    /// The state after the last frame: waits until the frames of an HTTP/2 stream, or those of a response with a permit, are
-    /// sent.
-    fn flushing(permit: Option<Permit>) -> Self {
-        match UnsentFrames::current().filter(|unsent| permit.is_some() || unsent.is_stream) {
-            Some(unsent) => Self::Flushing(unsent, permit),
-            None => Self::Empty,
-        }
+/// The state after the last frame: waits until the frames of an HTTP/2 stream, or those of a response with a permit, are
+/// sent.
+fn flushing(unsent: Option<Arc<UnsentFrames>>, permit: Option<Permit>) -> BodyState {
+    match unsent.filter(|unsent| permit.is_some() || unsent.is_stream) {
+        Some(unsent) => BodyState::Flushing(unsent, permit),
+        None => BodyState::Empty,
     }
 }
 
@@ -156,7 +186,9 @@ fn split(rest: &mut Bytes) -> Bytes {
 
 /// The next step of an event stream.
 enum Next {
-    Frame(Frame<Bytes>),
+    Events(Vec<u8>),
+    /// A part of events that do not fit into one frame.
+    Part(Bytes),
     /// The last events, with the permit of the finished request. The stream ends here, even if it is not polled again.
     Last(Vec<u8>, Option<Permit>),
     /// The stream has ended after the previous events.
@@ -166,7 +198,7 @@ enum Next {
 impl EventStream {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Next> {
         if !self.rest.is_empty() {
-            return Poll::Ready(Next::Frame(frame(split(&mut self.rest), None)));
+            return Poll::Ready(Next::Part(split(&mut self.rest)));
         }
         let mut events = std::mem::take(&mut self.first);
         if events.is_empty() {
@@ -179,10 +211,10 @@ impl EventStream {
         Poll::Ready(if self.source.is_over() {
             Next::Last(events, self.source.take_permit())
         } else if events.len() <= MAX_FRAME_BYTES {
-            Next::Frame(frame(events, None))
+            Next::Events(events)
         } else {
             self.rest = events.into();
-            Next::Frame(frame(split(&mut self.rest), None))
+            Next::Part(split(&mut self.rest))
         })
     }
 }
@@ -192,27 +224,31 @@ impl Body for ResponseBody {
     type Error = Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        if let BodyState::Events(stream) = &mut self.0 {
+        if let BodyState::Events(stream) = &mut self.state {
             match ready!(stream.poll(cx)) {
-                Next::Frame(frame) => return Poll::Ready(Some(Ok(frame))),
+                Next::Events(events) => return Poll::Ready(Some(Ok(frame(events, None, self.unsent())))),
+                Next::Part(events) => return Poll::Ready(Some(Ok(frame(events, None, self.unsent())))),
                 Next::Last(events, permit) if events.len() <= MAX_FRAME_BYTES => {
-                    self.0 = BodyState::flushing(None);
-                    return Poll::Ready(Some(Ok(frame(events, permit))));
+                    let unsent = self.unsent();
+                    self.state = flushing(unsent.clone(), None);
+                    return Poll::Ready(Some(Ok(frame(events, permit, unsent))));
                 }
                 Next::Last(events, permit) => {
                     return Poll::Ready(Some(Ok(self.next_frame(message_bytes(events, permit)))));
                 }
-                Next::Nothing(permit) => self.0 = BodyState::flushing(permit),
+                Next::Nothing(permit) => self.state = flushing(self.unsent(), permit),
             }
         }
-        let frame = match std::mem::replace(&mut self.0, BodyState::Empty) {
-            BodyState::Full(message, permit) if message.len() <= MAX_SINGLE_FRAME_BYTES => frame(message, permit),
+        let frame = match std::mem::replace(&mut self.state, BodyState::Empty) {
+            BodyState::Full(message, permit) if message.len() <= MAX_SINGLE_FRAME_BYTES => {
+                frame(message, permit, self.unsent())
+            }
             BodyState::Full(message, permit) => self.next_frame(message_bytes(message, permit)),
             BodyState::Rest(rest) => self.next_frame(rest),
             BodyState::Flushing(unsent, permit) => {
                 let sent = unsent.poll_empty(cx);
                 if sent.is_pending() {
-                    self.0 = BodyState::Flushing(unsent, permit);
+                    self.state = BodyState::Flushing(unsent, permit);
                 }
                 return sent.map(|()| None);
             }
@@ -222,7 +258,7 @@ impl Body for ResponseBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
+        match &self.state {
             BodyState::Empty => true,
             BodyState::Full(message, _) => message.is_empty(),
             BodyState::Rest(_) | BodyState::Events(_) | BodyState::Flushing(..) => false,
@@ -230,7 +266,7 @@ impl Body for ResponseBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
+        match &self.state {
             BodyState::Empty | BodyState::Flushing(..) => SizeHint::with_exact(0),
             BodyState::Full(message, _) => SizeHint::with_exact(message.len() as u64),
             BodyState::Rest(rest) => SizeHint::with_exact(rest.len() as u64),
@@ -241,7 +277,7 @@ impl Body for ResponseBody {
 
 impl std::fmt::Debug for ResponseBody {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match &self.0 {
+        f.write_str(match &self.state {
             BodyState::Empty | BodyState::Flushing(..) => "Empty",
             BodyState::Full(..) | BodyState::Rest(_) => "Full",
             BodyState::Events(_) => "Events",

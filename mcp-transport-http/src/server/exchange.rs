@@ -1,9 +1,11 @@
 //! One request without a session, from its message to the end of its response.
 
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use mcp_kernel::RequestKey;
+use http::request::Parts;
 use mcp_kernel::server::{Route, Transmit};
+use mcp_kernel::{RequestKey, Time};
 use mcp_server::Connection;
 use mcp_types::ErrorObject;
 
@@ -21,7 +23,11 @@ pub(crate) struct Exchange {
     pacer: Pacer,
     pub(crate) is_aborted: bool,
     pub(crate) is_over: bool,
+    /// When the request was received, until it is polled.
+    received: Option<Time>,
     permit: Option<Permit>,
+    /// The head of the request.
+    parts: Option<Arc<Parts>>,
 }
 
 /// What polling an event stream resulted in.
@@ -46,8 +52,21 @@ pub(crate) enum ResponseStart {
 }
 
 impl Exchange {
-    pub(crate) fn new(connection: Connection, key: RequestKey, permit: Permit, pacer: Pacer) -> Self {
-        Self { connection, key, pacer, is_aborted: false, is_over: false, permit: Some(permit) }
+    /// Creates the exchange of a request that the connection received just now.
+    pub(crate) fn new(
+        connection: Connection,
+        (key, received): (RequestKey, Time),
+        permit: Permit,
+        pacer: Pacer,
+        parts: Arc<Parts>,
+    ) -> Self {
+        let (received, permit, parts) = (Some(received), Some(permit), Some(parts));
+        Self { connection, key, pacer, is_aborted: false, is_over: false, received, permit, parts }
+    }
+
+    /// Takes the head of a request that is over.
+    pub(crate) fn take_parts(&mut self) -> Option<Arc<Parts>> {
+        self.parts.take()
     }
 
     /// Takes the permit of the request, to be held until its response is sent.
@@ -108,7 +127,9 @@ impl Exchange {
 
     fn run(&mut self, cx: &mut Context<'_>) {
         if !self.is_over {
-            let _ = self.connection.poll(cx, now());
+            // The first time, hardly any time has passed.
+            let now = self.received.take().unwrap_or_else(now);
+            let _ = self.connection.poll(cx, now);
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::request::Parts;
-use http::{Method as Verb, Response, StatusCode};
+use http::{HeaderMap, Method as Verb, Response, StatusCode};
 use http_body::Body;
 use mcp_server::{BoxFuture, Server};
 use mcp_types::Era;
@@ -16,7 +16,7 @@ use super::body::{EventSource, ResponseBody};
 use super::exchange::{ResponseStart, StreamPoll};
 use super::head::RequestHead;
 use super::refusal::Refusal;
-use super::service::{Inner, SelectedServer, accepted, event_stream, json};
+use super::service::{Inner, SelectedServer, accepted, event_stream, event_stream_with_headers, json_with_headers};
 use super::shutdown::{Abortable, WorkGuard};
 use super::upload::Upload;
 use crate::event_stream::encode::KEEP_ALIVE;
@@ -86,12 +86,38 @@ impl<B: Body> ResponseFuture<B> {
                         };
                     }
                 }
-                ResponseStage::Running(source, _) => {
+                ResponseStage::Running(source, era) => {
                     let mut events = Vec::new();
                     let first = ready!(source.poll_first(cx, &mut events));
-                    if let ResponseStage::Running(source, era) = this.stage.take() {
-                        return Poll::Ready(Ok(respond(first, events, source, era)));
-                    }
+                    // H-29: a message before the response makes it an event stream, and so does a keep-alive interval
+                    // without one; until then the status is open.
+                    let response = match first {
+                        ResponseStart::Message(message) => {
+                            let status = match source.is_aborted() {
+                                true => StatusCode::SERVICE_UNAVAILABLE,
+                                false => status_of(*era, message.failure),
+                            };
+                            let (permit, parts) = (source.take_permit(), source.take_parts());
+                            let headers = this.stage.finish(parts);
+                            return Poll::Ready(Ok(json_with_headers(status, message.message, permit, headers)));
+                        }
+                        ResponseStart::Stream(StreamPoll::Events) if source.is_over() => {
+                            let body = ResponseBody::full(events, source.take_permit());
+                            let parts = source.take_parts();
+                            let headers = this.stage.finish(parts);
+                            return Poll::Ready(Ok(event_stream_with_headers(body, headers)));
+                        }
+                        ResponseStart::Stream(StreamPoll::End) => Ok(accepted()),
+                        ResponseStart::Stream(news) => {
+                            if news == StreamPoll::Idle {
+                                events.extend_from_slice(KEEP_ALIVE);
+                            }
+                            Ok(event_stream(this.stage.take_events(events)))
+                        }
+                        ResponseStart::Refused(refusal) => Err(refusal),
+                    };
+                    *this.stage = ResponseStage::Finished(None);
+                    return Poll::Ready(response);
                 }
                 ResponseStage::Saving(saving) => return saving.as_mut().poll(cx),
                 // Without a response the future was polled after it was ready.
@@ -119,14 +145,34 @@ impl ResponseStage {
     fn take(&mut self) -> Self {
         std::mem::replace(self, Self::Finished(None))
     }
+
+    /// Takes the source of an event stream, whose first events are there.
+    fn take_events(&mut self, first: Vec<u8>) -> ResponseBody {
+        match self.take() {
+            Self::Running(source, _) => ResponseBody::events(source, first),
+            // There are only events while the handler runs.
+            Self::Preparing(..) | Self::Uploading(..) | Self::Saving(_) | Self::Finished(_) => ResponseBody::empty(),
+        }
+    }
+
+    /// Drops a request that is over, with all that its handler used; returns headers for its response.
+    fn finish(&mut self, parts: Option<Arc<Parts>>) -> HeaderMap {
+        *self = Self::Finished(None);
+        reused_headers(parts)
+    }
 }
 
 impl<B: Body> Future for ResponseFuture<B> {
     type Output = Result<Response<ResponseBody>, Infallible>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let response = ready!(self.as_mut().poll_response(cx));
-        Poll::Ready(Ok(self.inner.finish(response)))
+        match ready!(self.as_mut().poll_response(cx)) {
+            Ok(mut response) => {
+                self.inner.count_unsent(&mut response);
+                Poll::Ready(Ok(response))
+            }
+            Err(refusal) => Poll::Ready(Ok(self.inner.finish(Err(refusal)))),
+        }
     }
 }
 
@@ -136,24 +182,57 @@ impl<B> std::fmt::Debug for ResponseFuture<B> {
     }
 }
 
-/// Builds the HTTP response from what happened first. A message before the response makes it an event stream, and so does
-/// a keep-alive interval without one; until then the status is open.
-// H-29
-fn respond(first: ResponseStart, events: Vec<u8>, mut source: EventSource, era: Era) -> Response<ResponseBody> {
-    match first {
-        ResponseStart::Message(answer) => {
-            let status = match source.is_aborted() {
-                true => StatusCode::SERVICE_UNAVAILABLE,
-                false => status_of(era, answer.failure),
-            };
-            json(status, answer.message, source.take_permit())
+/// Takes the headers of a request, if nothing else uses them, so that those of the response need no allocation. Hyper uses
+/// them in turn for the next request of a connection.
+fn reused_headers(mut parts: Option<Arc<Parts>>) -> HeaderMap {
+    let mut headers = match parts.as_mut().and_then(Arc::get_mut) {
+        Some(parts) if parts.headers.capacity() <= MAX_REUSED_HEADERS => std::mem::take(&mut parts.headers),
+        Some(_) | None => return HeaderMap::new(),
+    };
+    headers.clear();
+    headers
+}
+
+/// The maximum capacity of headers that are used again: a connection keeps them while it is idle.
+const MAX_REUSED_HEADERS: usize = 32;
+
+#[cfg(test)]
+mod tests {
+    use http::header::HOST;
+    use http::{HeaderValue, Request};
+
+    use super::*;
+    use crate::server::exchange::Exchange;
+
+    /// Each request moves these a few times.
+    #[test]
+    fn requests_stay_small() {
+        for (name, size, most) in [
+            ("ResponseFuture", size_of::<ResponseFuture<()>>(), 432),
+            ("ResponseStage", size_of::<ResponseStage>(), 360),
+            ("Exchange", size_of::<Exchange>(), 352),
+            ("RequestHead", size_of::<RequestHead>(), 112),
+            ("Response", size_of::<Response<ResponseBody>>(), 200),
+        ] {
+            assert!(size <= most, "`{name}` has {size} bytes instead of {most}");
         }
-        ResponseStart::Refused(refusal) => refusal.into_response(),
-        ResponseStart::Stream(StreamPoll::End) => accepted(),
-        ResponseStart::Stream(StreamPoll::Events) if source.is_over() => {
-            event_stream(ResponseBody::full(events, source.take_permit()))
-        }
-        ResponseStart::Stream(StreamPoll::Events) => event_stream(ResponseBody::events(source, events)),
-        ResponseStart::Stream(StreamPoll::Idle) => event_stream(ResponseBody::events(source, KEEP_ALIVE.to_vec())),
+    }
+
+    /// Headers are used again if nothing else uses them, and are empty then.
+    #[test]
+    fn headers_are_used_again() {
+        let parts = |count: usize| {
+            let mut parts = Request::new(()).into_parts().0;
+            parts.headers.insert(HOST, HeaderValue::from_static("localhost"));
+            parts.headers.reserve(count);
+            Arc::new(parts)
+        };
+        let reused = reused_headers(Some(parts(8)));
+        assert!(reused.is_empty() && reused.capacity() >= 8);
+        let shared = parts(8);
+        assert_eq!(reused_headers(Some(Arc::clone(&shared))).capacity(), 0);
+        assert_eq!(shared.headers.len(), 1);
+        assert_eq!(reused_headers(Some(parts(100))).capacity(), 0, "that is too much for an idle connection");
+        assert_eq!(reused_headers(None).capacity(), 0);
     }
 }

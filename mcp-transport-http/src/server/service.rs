@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
-use http::{HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
 use mcp_server::{BoxFuture, Connection, Server};
 use mcp_session::SessionMetrics;
@@ -165,6 +165,12 @@ impl<B: Body> Service<Request<B>> for HttpService {
 
     fn call(&mut self, request: Request<B>) -> ResponseFuture<B> {
         let (parts, body) = request.into_parts();
+        self.respond(parts, body)
+    }
+}
+
+impl HttpService {
+    pub(crate) fn respond<B: Body>(&self, parts: Parts, body: B) -> ResponseFuture<B> {
         // Counted before the stage is checked, so that a drain that begins in between waits for it.
         let work_guard = WorkGuard::new(&self.0.shutdown);
         if self.0.sessions.is_some() && !self.0.has_sweeper.swap(true, Ordering::Relaxed) {
@@ -202,8 +208,13 @@ impl Inner {
     /// Turns a refusal into a response, and limits how many refusals are unsent.
     pub(crate) fn finish(&self, served: Result<Response<ResponseBody>, Refusal>) -> Response<ResponseBody> {
         let mut response = served.unwrap_or_else(Refusal::into_response);
-        self.admission.count_refusal(&mut response, &self.options);
+        self.count_unsent(&mut response);
         response
+    }
+
+    /// Counts a response without a permit until it is sent.
+    pub(crate) fn count_unsent(&self, response: &mut Response<ResponseBody>) {
+        self.admission.count_refusal(response, &self.options);
     }
 
     /// Checks the `Host` and `Origin` headers.
@@ -328,10 +339,12 @@ impl Inner {
         if server.defers_header_params() {
             caller.extensions.insert(param_claims(Arc::clone(&head.parts)));
         }
-        let Some(key) = connection.feed_parsed(now(), incoming, &caller, Some(&claims)) else {
+        let now = now();
+        let Some(key) = connection.feed_parsed(now, incoming, &caller, Some(&claims)) else {
             return Ok(ResponseStage::ready(accepted()));
         };
-        Ok(ResponseStage::Running(EventSource::Alone(Exchange::new(connection, key, permit, pacer)), revision.era()))
+        let exchange = Exchange::new(connection, (key, now), permit, pacer, head.parts);
+        Ok(ResponseStage::Running(EventSource::Alone(exchange), revision.era()))
     }
 
     /// Starts a GET or DELETE, which only clients with sessions send.
@@ -424,9 +437,20 @@ pub(crate) fn requests(incoming: &Incoming<'_>) -> usize {
 
 /// Responds with one message, which holds the permit of its request until it is sent.
 pub(crate) fn json(status: StatusCode, message: EncodedMessage, permit: Option<Permit>) -> Response<ResponseBody> {
+    json_with_headers(status, message, permit, HeaderMap::new())
+}
+
+/// As [`json`], with further headers.
+pub(crate) fn json_with_headers(
+    status: StatusCode,
+    message: EncodedMessage,
+    permit: Option<Permit>,
+    mut headers: HeaderMap,
+) -> Response<ResponseBody> {
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     let mut response = Response::new(ResponseBody::full(message.into_bytes(), permit));
     *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
+    *response.headers_mut() = headers;
     response
 }
 
@@ -439,11 +463,16 @@ pub(crate) fn accepted() -> Response<ResponseBody> {
 }
 
 pub(crate) fn event_stream(body: ResponseBody) -> Response<ResponseBody> {
-    let mut response = Response::new(body);
-    let headers = response.headers_mut();
+    event_stream_with_headers(body, HeaderMap::new())
+}
+
+/// As [`event_stream`], with further headers.
+pub(crate) fn event_stream_with_headers(body: ResponseBody, mut headers: HeaderMap) -> Response<ResponseBody> {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     // Tells nginx not to buffer the response.
     headers.insert(const { HeaderName::from_static("x-accel-buffering") }, HeaderValue::from_static("no"));
+    let mut response = Response::new(body);
+    *response.headers_mut() = headers;
     response
 }

@@ -10,8 +10,8 @@ use http_body::Frame;
 use super::admission::Permit;
 
 tokio::task_local! {
-    /// The counter of the connection or stream that is being polled. [`HttpServer`](crate::HttpServer) sets it; other
-    /// HTTP servers have to handle clients that do not read themselves.
+    /// The counter of the HTTP/2 stream that is being polled. [`HttpServer`](crate::HttpServer) sets it; other HTTP
+    /// servers have to handle clients that do not read themselves.
     static UNSENT: Arc<UnsentFrames>;
 }
 
@@ -24,6 +24,11 @@ pub(crate) struct UnsentFrames {
     pieces: AtomicUsize,
     sent: AtomicUsize,
     waiting: Mutex<Option<Waker>>,
+    /// How many requests an HTTP/1 connection has received.
+    #[cfg(feature = "serve")]
+    requests: AtomicUsize,
+    /// How many of them are in flight: at most one.
+    in_flight: AtomicUsize,
     pub(crate) is_stream: bool,
 }
 
@@ -40,7 +45,7 @@ impl UnsentFrames {
         UNSENT.sync_scope(Arc::clone(self), poll)
     }
 
-    /// Returns the counter of the connection or stream that is being polled.
+    /// Returns the counter of the HTTP/2 stream that is being polled.
     pub(crate) fn current() -> Option<Arc<Self>> {
         UNSENT.try_with(Arc::clone).ok()
     }
@@ -48,6 +53,13 @@ impl UnsentFrames {
     #[cfg(feature = "serve")]
     pub(crate) fn is_empty(&self) -> bool {
         self.pieces.load(Ordering::Acquire) == 0
+    }
+
+    /// Returns how many requests an HTTP/1 connection has received so far, if it waits for the next one.
+    #[cfg(feature = "serve")]
+    pub(crate) fn idle_after(&self) -> Option<usize> {
+        let is_idle = self.in_flight.load(Ordering::Relaxed) == 0 && self.is_empty();
+        is_idle.then(|| self.requests.load(Ordering::Relaxed))
     }
 
     /// Returns how many frames were sent so far, to detect progress.
@@ -63,9 +75,36 @@ impl UnsentFrames {
     }
 }
 
+/// A request of an HTTP/1 connection. It is in flight until this is dropped, with its response.
+pub(crate) struct OpenRequest(Arc<UnsentFrames>);
+
+impl OpenRequest {
+    #[cfg(feature = "serve")]
+    pub(crate) fn new(connection: &Arc<UnsentFrames>) -> Self {
+        connection.requests.fetch_add(1, Ordering::Relaxed);
+        connection.in_flight.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(connection))
+    }
+
+    /// Returns the counter of the connection.
+    pub(crate) fn unsent(&self) -> &Arc<UnsentFrames> {
+        &self.0
+    }
+}
+
+impl Drop for OpenRequest {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// Creates a frame. It holds the permit, and is counted, until it is sent or dropped.
-pub(crate) fn frame(bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static, permit: Option<Permit>) -> Frame<Bytes> {
-    let unsent = UnsentFrames::current().map(Counted::new);
+pub(crate) fn frame(
+    bytes: impl AsRef<[u8]> + Into<Bytes> + Send + 'static,
+    permit: Option<Permit>,
+    unsent: Option<Arc<UnsentFrames>>,
+) -> Frame<Bytes> {
+    let unsent = unsent.map(Counted::new);
     Frame::data(match (&unsent, &permit) {
         (None, None) => bytes.into(),
         _ => Bytes::from_owner(Piece { bytes, _permit: permit, _unsent: unsent }),

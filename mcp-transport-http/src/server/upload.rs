@@ -22,7 +22,7 @@ pin_project! {
         #[pin]
         body: B,
         parts: Parts,
-        waiting: Option<Waiting>,
+        waiting: Option<Box<Waiting>>,
     }
 }
 
@@ -51,13 +51,16 @@ impl<B: Body> Upload<B> {
                         return Poll::Ready(Err(too_large(limit)));
                     }
                     this.parts.add(data);
+                    if this.body.is_end_stream() {
+                        return Poll::Ready(Ok(std::mem::take(this.parts).into_bytes()));
+                    }
                 }
                 Poll::Ready(Some(Err(_))) => {
                     return Poll::Ready(Err(Refusal::new(StatusCode::BAD_REQUEST, "the request body is incomplete")));
                 }
                 Poll::Ready(None) => return Poll::Ready(Ok(std::mem::take(this.parts).into_bytes())),
                 Poll::Pending => {
-                    let waiting = this.waiting.get_or_insert_with(Waiting::new);
+                    let waiting = this.waiting.get_or_insert_with(|| Box::new(Waiting::new()));
                     let is_late = waiting.poll_timeout(cx, this.parts.len(), options, admission)?;
                     if is_late {
                         let text = "the request body took too long; the timeout is `HttpOptions::body_timeout`";

@@ -325,3 +325,63 @@ async fn the_address_can_be_used() {
     let address = listener.local_addr().expect("an address");
     assert_eq!(HttpServer::new(listener).expect("a server").max_connections(usize::MAX).address(), address);
 }
+
+/// The beginning of a request: a head that is not complete.
+const HALF_A_HEAD: &[u8] = b"POST /mcp HTTP/1.1\r\nhost: local";
+
+/// How long a client may take for the headers of a request.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl Client {
+    /// How long it takes until the server hangs up.
+    async fn time_until_hung_up(&mut self) -> Duration {
+        let since = Instant::now();
+        let read = self.stream.read_buf(&mut self.read).await;
+        assert!(matches!(read, Ok(0) | Err(_)), "{}", String::from_utf8_lossy(&self.read));
+        since.elapsed()
+    }
+}
+
+/// The first head has to arrive in time, and so have later ones after each response.
+// covers: RB-34, RB-62
+#[tokio::test(start_paused = true)]
+async fn heads_have_a_time() {
+    let demo = Demo::default();
+    let running = Running::start(&demo).await;
+    let slack = Duration::from_secs(1);
+    for head in [&b""[..], b"PRI * HTT", HALF_A_HEAD] {
+        let mut client = running.client().await;
+        client.stream.write_all(head).await.expect("a connection");
+        let time = client.time_until_hung_up().await;
+        assert!(time >= HEADER_TIMEOUT - slack && time <= HEADER_TIMEOUT + slack, "{time:?}");
+    }
+    for head in [&b""[..], HALF_A_HEAD] {
+        let mut client = running.client().await;
+        for _ in 0..3 {
+            sleep(Duration::from_secs(50)).await;
+            client.send(Post::tool("hello", json!({}))).await;
+            assert_eq!(tool_text(&client.response().await.1), "hello");
+        }
+        client.stream.write_all(head).await.expect("a connection");
+        let time = client.time_until_hung_up().await;
+        assert!(time >= HEADER_TIMEOUT - slack && time <= HEADER_TIMEOUT + slack, "{time:?}");
+    }
+}
+
+/// A request that takes long is no silence, and there is as much time as ever after it.
+// covers: RB-34
+#[tokio::test(start_paused = true)]
+async fn long_requests_are_not_idle() {
+    let demo = Demo::default();
+    let running = Running::start(&demo).await;
+    let mut client = running.client().await;
+    client.send(Post::tool("wait", json!({}))).await;
+    notes(&demo, &["began"]).await;
+    sleep(Duration::from_secs(1000)).await;
+    demo.gate.open();
+    assert!(client.until("0\r\n\r\n").await.contains("waited"));
+    sleep(HEADER_TIMEOUT - Duration::from_secs(1)).await;
+    client.send(Post::tool("hello", json!({}))).await;
+    assert_eq!(tool_text(&client.response().await.1), "hello");
+    assert!(client.time_until_hung_up().await <= HEADER_TIMEOUT + Duration::from_secs(1));
+}

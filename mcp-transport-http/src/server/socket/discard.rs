@@ -6,12 +6,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http::header::EXPECT;
-use http::{HeaderMap, Request};
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use super::quiet_waker::hold_back;
 
 /// The maximum number of bytes that are discarded per request.
 const DISCARDED_BYTES: usize = 64 << 20;
@@ -47,9 +49,9 @@ impl Default for Discards {
 
 impl Discards {
     /// Wraps the body of a request, so that the rest of it is discarded.
-    pub(crate) fn wrap(&self, request: Request<Incoming>) -> Request<RequestBody> {
-        let is_awaited = expects_continue(request.headers());
-        request.map(|body| RequestBody { body: Some(body), is_awaited, is_over: false, discards: self.clone() })
+    pub(crate) fn wrap(&self, headers: &HeaderMap, body: Incoming) -> RequestBody {
+        let is_awaited = expects_continue(headers);
+        RequestBody { body: Some(body), is_awaited, is_over: false, discards: self.clone() }
     }
 }
 
@@ -64,7 +66,10 @@ impl Body for RequestBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         self.is_awaited = false;
         let Some(body) = &mut self.body else { return Poll::Ready(None) };
-        let frame = Pin::new(body).poll_frame(cx);
+        let (frame, is_held_back) = hold_back(|| Pin::new(&mut *body).poll_frame(cx));
+        if is_held_back && !body.is_end_stream() {
+            cx.waker().wake_by_ref();
+        }
         if let Poll::Ready(None | Some(Err(_))) = frame {
             self.is_over = true;
         }

@@ -1,35 +1,21 @@
 //! The HTTP server: accepts connections and routes their requests.
 
-use std::convert::Infallible;
-use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::task::{Poll, ready};
 use std::time::Duration;
 
-use http::{Method as Verb, Request, Response, StatusCode};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use mcp_server::{BoxFuture, Server};
+use mcp_server::Server;
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tower_service::Service;
 
-use super::discard::{Discards, RequestBody};
-use super::stall_detector::{StallDetector, StreamExecutor, StuckStreams};
-use super::stall_timeout::StallTimeout;
-use crate::server::body::ResponseBody;
-use crate::server::legacy_sse::{LegacySseService, method_not_allowed};
+use super::connection::serve_connection;
+use super::routes::Routes;
+use crate::server::legacy_sse::LegacySseService;
 use crate::server::options::HttpOptions;
 use crate::server::pacer::after;
-use crate::server::refusal::Refusal;
-use crate::server::response_future::ResponseFuture;
 use crate::server::service::HttpService;
 use crate::server::shutdown::Drained;
 
@@ -104,18 +90,6 @@ pub struct HttpServer {
     drain_timeout: Duration,
     stall_timeout: Duration,
 }
-
-/// The path of HTTP+SSE streams.
-const SSE_PATH: &str = "/sse";
-
-/// How long a client may take to send the headers of a request, and how long a connection may be idle.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// The maximum size of a request's headers in bytes.
-const HEADER_BYTES: usize = 64 << 10;
-
-/// The maximum number of concurrent requests per HTTP/2 connection.
-const MAX_STREAMS: u32 = 100;
 
 /// How long clients may take to read their responses after the drain.
 const FINAL_READ_TIMEOUT: Duration = Duration::from_secs(5);
@@ -220,8 +194,7 @@ impl HttpServer {
         let mut stop = pin!(stop);
         let places = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let other = self.sse.as_ref().map(LegacySseService::http).filter(|http| !Arc::ptr_eq(&http.0, &service.0));
-        let sse = self.sse.map(|sse| (sse.message_path_beside(SSE_PATH), sse));
-        let routes = Arc::new(Routes { path: self.path, service: service.clone(), sse, discards: Discards::default() });
+        let routes = Arc::new(Routes::new(self.path, service.clone(), self.sse));
         let (ending, _) = watch::channel(false);
         let mut connections = JoinSet::new();
         loop {
@@ -274,101 +247,5 @@ async fn accept(listener: &TcpListener, places: &Arc<Semaphore>) -> (TcpStream, 
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         }
-    }
-}
-
-/// The services by path.
-struct Routes {
-    path: String,
-    service: HttpService,
-    /// HTTP+SSE, and the path of its messages.
-    sse: Option<(String, LegacySseService)>,
-    discards: Discards,
-}
-
-impl Routes {
-    fn call(&self, request: Request<RequestBody>) -> Routed {
-        let path = request.uri().path();
-        if path == self.path {
-            return Routed::Service(self.service.clone().call(request));
-        }
-        let Some((messages, sse)) = &self.sse else { return Routed::NotFound };
-        let (verb, allowed) = match path {
-            SSE_PATH => (Verb::GET, "GET"),
-            path if path == messages => (Verb::POST, "POST"),
-            _ => return Routed::NotFound,
-        };
-        if *request.method() != verb {
-            return Routed::MethodNotAllowed(allowed);
-        }
-        Routed::Sse(sse.clone().call(request))
-    }
-
-    async fn respond(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<ResponseBody>, Infallible> {
-        let refusal = match self.call(self.discards.wrap(request)) {
-            Routed::Service(response) => return response.await,
-            Routed::Sse(response) => return response.await,
-            Routed::MethodNotAllowed(allowed) => method_not_allowed(allowed),
-            Routed::NotFound => Refusal::new(StatusCode::NOT_FOUND, "not found: there is no MCP endpoint at this path"),
-        };
-        Ok(self.service.0.finish(Err(refusal)))
-    }
-}
-
-/// The service that a request is routed to.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "nearly all requests are of this kind, and are not boxed for the sake of others"
-)]
-enum Routed {
-    Service(ResponseFuture<RequestBody>),
-    Sse(BoxFuture<Result<Response<ResponseBody>, Infallible>>),
-    /// Tells clients that try Streamable HTTP first that this endpoint is HTTP+SSE.
-    MethodNotAllowed(&'static str),
-    NotFound,
-}
-
-async fn serve_connection(
-    stream: TcpStream,
-    routes: Arc<Routes>,
-    mut ending: watch::Receiver<bool>,
-    stall_timeout: Duration,
-) {
-    // Small messages are sent without delay.
-    let _ = stream.set_nodelay(true);
-    let stuck = Arc::new(StuckStreams::default());
-    let mut builder = Builder::new(StreamExecutor { timeout: stall_timeout, stuck: Arc::clone(&stuck) });
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).max_buf_size(HEADER_BYTES);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(HEADER_BYTES as u32)
-        .keep_alive_interval(HEADER_TIMEOUT);
-    let service = service_fn(move |request: Request<Incoming>| Arc::clone(&routes).respond(request));
-    let stream = StallTimeout::new(stream, HEADER_TIMEOUT, stall_timeout);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    let mut stall = StallDetector::new(Arc::default(), stall_timeout);
-    let mut ending = pin!(async move { ending.wait_for(|is_ending| *is_ending).await.is_ok() });
-    let mut stuck_stream = pin!(stuck.stalled.notified());
-    let mut is_ending = false;
-    let served = poll_fn(|cx| {
-        if !is_ending && ending.as_mut().poll(cx).is_ready() {
-            is_ending = true;
-            connection.as_mut().graceful_shutdown();
-        }
-        if let Poll::Ready(served) = stall.count_during(|| connection.as_mut().poll(cx)) {
-            return Poll::Ready(served);
-        }
-        if stall.poll(cx).is_pending() {
-            if !stuck.is_http2.load(Ordering::Relaxed) {
-                return Poll::Pending;
-            }
-            ready!(stuck_stream.as_mut().poll(cx));
-        }
-        Poll::Ready(Err("stall timeout: the client does not read".into()))
-    });
-    if let Err(error) = served.await {
-        tracing::debug!(target: "mcp", error, "connection closed");
     }
 }

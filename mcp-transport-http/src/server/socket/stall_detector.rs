@@ -3,7 +3,6 @@
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -25,11 +24,6 @@ pub(crate) struct StallDetector {
 impl StallDetector {
     pub(crate) fn new(unsent: Arc<UnsentFrames>, timeout: Duration) -> Self {
         Self { unsent, timeout, timer: None }
-    }
-
-    /// Counts the frames that are handed over while `poll` runs.
-    pub(crate) fn count_during<R>(&self, poll: impl FnOnce() -> R) -> R {
-        self.unsent.count_during(poll)
     }
 
     /// Completes if there was no progress for the whole timeout. Most responses are sent at once and need no timer.
@@ -55,15 +49,8 @@ impl StallDetector {
 #[derive(Clone)]
 pub(crate) struct StreamExecutor {
     pub(crate) timeout: Duration,
-    pub(crate) stuck: Arc<StuckStreams>,
-}
-
-/// Signals that a response is stalled after its stream has ended, so that only its connection can be closed.
-#[derive(Debug, Default)]
-pub(crate) struct StuckStreams {
-    /// Whether a stream was spawned, which only HTTP/2 connections do.
-    pub(crate) is_http2: AtomicBool,
-    pub(crate) stalled: Notify,
+    /// Signals that a response is stalled after its stream has ended, so that only its connection can be closed.
+    pub(crate) stuck: Arc<Notify>,
 }
 
 impl<F> Executor<F> for StreamExecutor
@@ -73,14 +60,13 @@ where
 {
     fn execute(&self, stream: F) {
         let Self { timeout, stuck } = self.clone();
-        stuck.is_http2.store(true, Ordering::Relaxed);
         tokio::spawn(async move {
             let unsent = Arc::new(UnsentFrames::of_stream());
             let mut stall = StallDetector::new(Arc::clone(&unsent), timeout);
             let is_done = {
                 let mut stream = pin!(stream);
                 let run = |cx: &mut Context<'_>| {
-                    if stall.count_during(|| stream.as_mut().poll(cx)).is_ready() {
+                    if unsent.count_during(|| stream.as_mut().poll(cx)).is_ready() {
                         return Poll::Ready(true);
                     }
                     stall.poll(cx).map(|()| false)
@@ -97,7 +83,7 @@ where
                 Poll::Pending => stall.poll(cx).map(|()| false),
             });
             if !is_sent.await {
-                stuck.stalled.notify_one();
+                stuck.notify_one();
             }
         });
     }

@@ -1,33 +1,54 @@
-//! Timeouts for a connection whose client sends or reads nothing.
+//! The byte stream of a connection.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A TCP stream that fails if its client sends no first bytes, or reads nothing.
-///
-/// Hyper has timeouts for everything in between, but not while it detects the HTTP version, nor while it writes.
-pub(crate) struct StallTimeout {
+/// A TCP stream whose first bytes were already read, and which fails if its client reads nothing.
+pub(crate) struct ClientStream {
     stream: TcpStream,
+    /// What was read to detect the HTTP version.
+    first: Bytes,
     /// How long a write may make no progress.
     stall_timeout: Duration,
-    /// How much of [`PREFACE`] was received, while the version is not known, and the timer for it.
-    opening: Option<(usize, Pin<Box<Sleep>>)>,
     /// The timer of a write that makes no progress.
     stuck: Option<Pin<Box<Sleep>>>,
+}
+
+/// The version of HTTP that a client uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HttpVersion {
+    Http1,
+    Http2,
 }
 
 /// The client connection preface of HTTP/2 (RFC 9113).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-impl StallTimeout {
-    pub(crate) fn new(stream: TcpStream, opening_time: Duration, stall_timeout: Duration) -> Self {
-        Self { stream, stall_timeout, opening: Some((0, Box::pin(sleep(opening_time)))), stuck: None }
+impl ClientStream {
+    /// Waits for the first bytes, by which the HTTP version is detected.
+    pub(crate) async fn accept(stream: TcpStream, stall_timeout: Duration) -> io::Result<(HttpVersion, Self)> {
+        let mut first = [0; PREFACE.len()];
+        let mut count = 0;
+        let mut version = HttpVersion::Http2;
+        while version == HttpVersion::Http2 && count < PREFACE.len() {
+            stream.readable().await?;
+            let new = match stream.try_read(&mut first[count..]) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                read => read?,
+            };
+            count += new;
+            if new == 0 || !PREFACE.starts_with(&first[..count]) {
+                version = HttpVersion::Http1;
+            }
+        }
+        Ok((version, Self { stream, first: Bytes::copy_from_slice(&first[..count]), stall_timeout, stuck: None }))
     }
 
     fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -41,30 +62,18 @@ impl StallTimeout {
     }
 }
 
-impl AsyncRead for StallTimeout {
+impl AsyncRead for ClientStream {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        let Some((count, time)) = &mut self.opening else { return read };
-        let new = &buffer.filled()[before..];
-        if read.is_pending() {
-            ready!(time.as_mut().poll(cx));
-            return Poll::Ready(Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "header timeout: the client sends nothing",
-            )));
+        if self.first.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, buffer);
         }
-        let rest = &PREFACE[*count..];
-        if new.len() < rest.len() && rest.starts_with(new) {
-            *count += new.len();
-        } else {
-            self.opening = None;
-        }
-        read
+        let count = self.first.len().min(buffer.remaining());
+        buffer.put_slice(&self.first.split_to(count));
+        Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for StallTimeout {
+impl AsyncWrite for ClientStream {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.watch(cx, written)
