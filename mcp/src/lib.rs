@@ -76,7 +76,7 @@
 //! | `blocking` | tools whose functions block, on the threads of tokio; implies `server` | `server` |
 //! | `validate` (default) | JSON Schema validation of arguments and structured results | `server`, `client` |
 //!
-//! Features only add API, except for `validate`: it enforces the constraints of schemas that deserialising does not check, such
+//! Features only add API, except for `validate`: it enforces the constraints of schemas that deserializing does not check, such
 //! as `#[schemars(range(max = 8))]`, and is half of the dependency tree. Without it they are hints for the model. The [types of
 //! the protocol](types) need no feature.
 //!
