@@ -1,6 +1,6 @@
 //! Which locks threads wait for, as the system sees it: a lock that is free costs no system call.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 
 use peers::processors::is_installed;
@@ -31,14 +31,23 @@ pub(crate) fn of(case: &str) -> Result<Option<Contention>, String> {
 }
 
 /// Reads calls such as `12 futex(.., FUTEX_WAIT..) = 0`, each followed by its stack, one ` > file(function+0x1) [0x2]` per
-/// line.
+/// line. A call that was interrupted by that of another thread has its stack where it is resumed.
 fn read(trace: &str) -> Contention {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
+    let mut waiting: BTreeSet<&str> = BTreeSet::new();
     let mut is_looking = false;
     let mut waits = 0;
     for line in trace.lines() {
         let Some(frame) = line.strip_prefix(" > ") else {
-            is_looking = line.contains("FUTEX_WAIT");
+            let thread = line.split_whitespace().next().unwrap_or_default();
+            if line.ends_with("<unfinished ...>") {
+                is_looking = false;
+                if line.contains("FUTEX_WAIT") {
+                    waiting.insert(thread);
+                }
+            } else {
+                is_looking = line.contains("FUTEX_WAIT") || line.contains("resumed>") && waiting.remove(thread);
+            }
             continue;
         };
         let function = frame.split_once('(').map_or("", |(_, rest)| rest.split("+0x").next().unwrap_or_default());
@@ -58,7 +67,7 @@ fn read(trace: &str) -> Contention {
     Contention { waits, places }
 }
 
-const SYSTEM: [&str; 6] = ["syscall", "std::sys", "<std::sys", "__", "futex", "core::"];
+const SYSTEM: [&str; 6] = ["syscall", "std::", "<std::", "__", "core::", "<core::"];
 
 #[cfg(test)]
 mod tests {
@@ -66,7 +75,10 @@ mod tests {
 
     #[test]
     fn the_function_with_the_lock_is_found() {
-        let trace = "12 futex(0x1, FUTEX_WAIT_PRIVATE, 2, NULL) = 0\n \
+        let trace = "12 futex(0x1, FUTEX_WAIT_PRIVATE, 2, NULL <unfinished ...>\n\
+                     13 futex(0x1, FUTEX_WAKE_PRIVATE, 1) = 1\n \
+                     > /app(other+0x1) [0x5]\n\
+                     12 <... futex resumed>) = 0\n \
                      > /lib/libc.so.6(syscall+0x1d) [0x1]\n \
                      > /app(std::sys::sync::mutex::futex::Mutex::lock_contended+0x2) [0x2]\n \
                      > /app(mcp_session::manager::Manager::get+0x9) [0x3]\n \

@@ -40,7 +40,6 @@ impl Dimension {
     /// Measures, shows the costs, and says whether they are flat.
     pub(crate) fn report(&self) -> Result<String, String> {
         let mut table = Table::new(&self.title, &[self.unit, "µs", "instructions", "allocations", "bytes"]);
-        let workload = format!("growth: {}", self.title);
         let mut counted = Vec::new();
         let costs = operations::measure(&self.operations);
         for (((size, per), operation), cost) in self.sizes.iter().zip(&self.operations).zip(costs) {
@@ -48,7 +47,7 @@ impl Dimension {
             let instructions = operations::instructions(operation)?.map(|count| count / per);
             counted.push((*size, instructions, cost.nanoseconds / per));
             let bar = format!("{size} {}", self.unit);
-            records::figure(&workload, Unit::Microseconds, &bar, Some(cost.nanoseconds / per / 1e3));
+            records::figure(&self.title, Unit::Microseconds, &bar, Some(cost.nanoseconds / per / 1e3));
             table.add(vec![
                 size.to_string(),
                 micros(cost.nanoseconds / per),

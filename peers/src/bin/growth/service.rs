@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use mcp_server::Server;
@@ -62,9 +62,14 @@ impl Service {
         let response = self.response(request);
         let status = response.status();
         let mut body = response.into_body();
-        let body = self.frame(&mut body).unwrap_or_default();
-        assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&body));
-        body
+        let mut all = self.frame(&mut body).unwrap_or_default();
+        while let Some(more) = self.frame(&mut body) {
+            let mut joined = BytesMut::from(all);
+            joined.extend_from_slice(&more);
+            all = joined.freeze();
+        }
+        assert!(status.is_success(), "{status}: {}", String::from_utf8_lossy(&all));
+        all
     }
 
     /// Returns what a body has ready, if anything.
@@ -127,9 +132,9 @@ pub(crate) fn call(tool: &str, arguments: &str) -> Request<Full<Bytes>> {
 }
 
 /// A call of a tool in a session.
-pub(crate) fn session_call(session: &str, tool: &str, arguments: &str) -> Request<Full<Bytes>> {
+pub(crate) fn session_call(session: &str, id: usize, tool: &str, arguments: &str) -> Request<Full<Bytes>> {
     let params = format!(r#"{{"name":"{tool}","arguments":{arguments}}}"#);
-    in_session(format!(r#"{{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{params}}}"#), session)
+    in_session(format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#), session)
 }
 
 /// A subscription to changes of the list of tools.

@@ -23,7 +23,14 @@ pub(crate) fn dimensions() -> Vec<Dimension> {
         dimension.at(size, size, times(size), move || {
             let service = Service::new(tools::server(10));
             let request = call("repeat", &format!(r#"{{"bytes":{}}}"#, size * 1024));
-            move || assert!(service.body(request.clone()).len() > size * 1024, "the result is too short")
+            move || {
+                let body = service.body(request.clone());
+                assert!(
+                    body.len() > size * 1024,
+                    "too short: {}",
+                    String::from_utf8_lossy(&body[..body.len().min(200)])
+                );
+            }
         })
     });
     vec![arguments, results]

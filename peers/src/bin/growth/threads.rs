@@ -37,7 +37,7 @@ pub(crate) fn report() -> Result<String, String> {
         }
         let [one, two] = rounds.map(|rounds| median(&rounds));
         for (name, value) in [("1 thread", one), ("2 threads", two)] {
-            records::figure(&format!("growth: {case}, by threads"), Unit::PerSecond, name, Some(value));
+            records::figure(&format!("{case}, by threads"), Unit::PerSecond, name, Some(value));
         }
         let contention = contention::of(case)?;
         let per_thousand = |waits: usize| format!("{:.1}", waits as f64 / (2 * CONTENDED) as f64 * 1000.0);
@@ -85,7 +85,8 @@ impl Work {
         let arguments = r#"{"text":"hello"}"#;
         let request = match &self.sessions[number] {
             None => call("echo", arguments),
-            Some(session) => session_call(session, "echo", arguments),
+            // Two calls in flight in a session have two ids.
+            Some(session) => session_call(session, number, "echo", arguments),
         };
         drop(self.service.body(request));
     }
