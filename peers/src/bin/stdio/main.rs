@@ -206,7 +206,7 @@ fn footprints(servers: &[&Server], aims: &mut Aims) -> Table {
     for server in servers {
         let footprint = server.path().map(|path| Footprint::of(&path, server.package)).unwrap_or_default();
         let crates = footprint.crates.map(|crates| crates as f64);
-        records::figure("a server over standard streams is built", Unit::Crates, server.name, crates);
+        records::figure("crates that a server over standard streams is built from", Unit::Crates, server.name, crates);
         if server.name == OURS {
             aims.at_most("a server over standard streams: crates", 35.0, crates);
         }

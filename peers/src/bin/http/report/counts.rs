@@ -60,7 +60,7 @@ pub(crate) fn footprints(servers: &[&Server], aims: &mut Aims) -> Table {
         let Some(path) = server.path() else { continue };
         let footprint = Footprint::of(&path, server.package);
         let crates = footprint.crates.map(|crates| crates as f64);
-        records::figure("a server over HTTP is built", Unit::Crates, server.name, crates);
+        records::figure("crates that a server over HTTP is built from", Unit::Crates, server.name, crates);
         if server.name == OURS {
             aims.at_most("a server over HTTP: crates", 60.0, crates);
         }
