@@ -42,6 +42,20 @@ pub(crate) const SERVERS: &[Server] = &[
         is_other: false,
     },
     Server { name: OURS, package: "http-ours", supports: Kind::ALL, about: "this workspace's", is_other: false },
+    Server {
+        name: "tower-mcp",
+        package: "http-tower-mcp",
+        supports: &[Kind::Modern, Kind::Legacy],
+        about: "0.25 with axum, as documented, no checks of host and origin",
+        is_other: true,
+    },
+    Server {
+        name: "rust-mcp-sdk",
+        package: "http-rust-mcp-sdk",
+        supports: &[Kind::Modern],
+        about: "2.0 with axum, as documented, plain JSON",
+        is_other: true,
+    },
 ];
 
 /// The server to whose costs the others' are put in relation.
