@@ -48,6 +48,7 @@ usage: cargo xtask <command>
   bench all              all of these, one after the other
     [--peers all]          with peers that take long to build
     [--report]             write target/bench/report.html, a chart for each workload of all benches that were run
+  bench report           write that page, and run nothing
   conformance server     run the official conformance suite against the server of mcp-tests, at all revisions
   conformance client     run it against the client of mcp-tests, each scenario by itself
     [--spec REVISION]      at one revision

@@ -26,7 +26,10 @@ const BENCHES: [(&str, Bench); 8] = [
 ];
 
 const USAGE: &str =
-    "usage: cargo xtask bench types|kernel|mrtr|stdio|http|client|growth|service|all [--peers all] [--report]";
+    "usage: cargo xtask bench types|kernel|mrtr|stdio|http|client|growth|service|all|report [--peers all] [--report]";
+
+/// Runs nothing, and makes a page of what was recorded.
+const REPORT: &str = "report";
 
 /// What was asked for besides the bench.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -40,9 +43,10 @@ struct Options {
 /// Runs one bench, or all.
 pub(crate) fn run(arguments: &[&str]) -> Outcome {
     let Some((bench, options)) = arguments.split_first() else { return Err(USAGE.to_owned()) };
-    let options = Options::read(options)?;
+    let mut options = Options::read(options)?;
+    options.is_reporting |= *bench == REPORT;
     let benches: Vec<_> = BENCHES.iter().filter(|(name, _)| *bench == "all" || name == bench).collect();
-    if benches.is_empty() {
+    if benches.is_empty() && *bench != REPORT {
         return Err(USAGE.to_owned());
     }
     let mut said = Vec::new();
