@@ -54,9 +54,9 @@ fn read(trace: &str) -> Contention {
         if !is_looking || SYSTEM.iter().any(|system| function.starts_with(system)) || function.is_empty() {
             continue;
         }
-        // The first function that is not the system's has the lock in it. Joining threads is no lock.
+        // The first function that is not the system's has the lock in it. To wait for a thread or for a response is no lock.
         is_looking = false;
-        if !function.contains("thread") {
+        if !["thread", "::park::", "growth::"].iter().any(|part| function.contains(part)) {
             waits += 1;
             *places.entry(function.to_owned()).or_default() += 1;
         }
