@@ -3,6 +3,7 @@
 use std::io::Write as _;
 
 /// Returns how many tools to have: what follows on `--tools`.
+#[allow(dead_code, reason = "not all servers have that choice")]
 pub(crate) fn number_of_tools() -> usize {
     let mut arguments = std::env::args().skip_while(|argument| argument != "--tools").skip(1);
     arguments.next().and_then(|number| number.parse().ok()).unwrap_or(50)

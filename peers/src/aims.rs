@@ -1,5 +1,6 @@
 //! Promises, and whether they were kept.
 
+use crate::records;
 use crate::table::{Table, known};
 
 /// What is promised of ours, and what came out.
@@ -25,7 +26,7 @@ impl Aims {
         self.0.push(Aim { what: what.into(), least: None, most: Some(limit), value });
     }
 
-    /// Says of each promise whether this run kept it.
+    /// Says of each promise whether this run kept it, and records that.
     #[must_use]
     pub fn table(&self) -> Table {
         let mut table = Table::new("What is promised of ours", &["", "aim", "in this run", ""]);
@@ -37,6 +38,7 @@ impl Aims {
             };
             let is_met =
                 value.map(|value| least.is_none_or(|least| value >= least) && most.is_none_or(|most| value <= most));
+            records::aim(what, *least, *most, *value, is_met);
             let verdict = is_met.map(|is_met| if is_met { "met" } else { "MISSED" });
             table.add(vec![what.clone(), aim, known(value.map(|value| format!("{value:.2}"))), known(verdict)]);
         }

@@ -3,9 +3,12 @@
 pub mod aims;
 pub mod allocations;
 pub mod footprint;
+pub mod http;
 pub mod measure;
 pub mod operations;
+pub mod process;
 pub mod processors;
+pub mod records;
 pub mod report;
 pub mod statistics;
 pub mod table;

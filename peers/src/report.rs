@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::measure::{Comparison, Cost};
+use crate::records::{self, Unit};
 
 /// What a comparison should come out as.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,7 +60,12 @@ impl Table {
 
     /// Adds a comparison of work on a message of `size` bytes.
     pub fn add(&mut self, work: impl Into<String>, size: usize, aim: Aim, comparison: Comparison) {
-        self.rows.push(Row { work: work.into(), size, comparison, aim });
+        let work = work.into();
+        let workload = format!("{}: {work}", self.title);
+        for (name, cost) in [("ours", comparison.ours), ("theirs", comparison.theirs)] {
+            records::figure(&workload, Unit::Microseconds, name, Some(cost.nanoseconds / 1e3));
+        }
+        self.rows.push(Row { work, size, comparison, aim });
     }
 }
 
@@ -114,7 +120,9 @@ impl Costs {
 
     /// Adds an operation, with one cell for each column.
     pub fn add(&mut self, work: impl Into<String>, cost: Cost, cells: Vec<String>) {
-        self.rows.push((work.into(), cost, cells));
+        let work = work.into();
+        records::figure(&self.title, Unit::Microseconds, &work, Some(cost.nanoseconds / 1e3));
+        self.rows.push((work, cost, cells));
     }
 }
 

@@ -43,6 +43,12 @@ usage: cargo xtask <command>
   bench stdio            compare servers over standard streams: time of a call, start, size, dependencies
   bench http             compare servers over HTTP: requests, streams, sessions, listeners, memory, instructions, size
   bench client           compare clients in memory, over standard streams and HTTP: calls, allocations, size, dependencies
+  bench growth           how the cost of a request grows with tools, sessions, streams, sizes, calls in flight, threads
+  bench service          compare servers whose tools use Redis and another service, with 50 clients
+  bench all              all of these, one after the other
+    [--peers all]          with peers that take long to build
+    [--report]             write target/bench/report.html, a chart for each workload of all benches that were run
+  bench report           write that page, and run nothing
   conformance server     run the official conformance suite against the server of mcp-tests, at all revisions
   conformance client     run it against the client of mcp-tests, each scenario by itself
     [--spec REVISION]      at one revision
@@ -68,12 +74,7 @@ fn main() -> ExitCode {
         ["coverage", "--check"] => coverage::run(true),
         ["api"] => api::run(false),
         ["api", "--check"] => api::run(true),
-        ["bench", "types"] => bench::types(),
-        ["bench", "kernel"] => bench::kernel(),
-        ["bench", "mrtr"] => bench::mrtr(),
-        ["bench", "stdio"] => bench::stdio(),
-        ["bench", "http"] => bench::http(),
-        ["bench", "client"] => bench::client(),
+        ["bench", arguments @ ..] => bench::run(arguments),
         ["conformance", "server", options @ ..] => conformance::server(options),
         ["conformance", "client", options @ ..] => conformance::client(options),
         ["fuzz", "smoke", options @ ..] => fuzz::smoke(options),

@@ -15,7 +15,9 @@ fn main() -> Result<(), Fault> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments.as_slice() {
-        ["stdio", program, rest @ ..] => calls::run(connect(ChildTransport::new(ServerCommand::new(program).args(rest)))),
+        ["stdio", program, rest @ ..] => {
+            calls::run(connect(ChildTransport::new(ServerCommand::new(program).args(rest))))
+        }
         ["http", url] => calls::run(connect(HttpTransport::new(url)?)),
         _ => Err("client-ours stdio COMMAND.. | http URL".into()),
     }

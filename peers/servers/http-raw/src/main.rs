@@ -1,6 +1,6 @@
 //! The server that one writes by hand when there is no library: hyper, and trees of `serde_json`.
 //!
-//! It checks nothing that it need not, which makes it the measure of what a library adds.
+//! It checks nothing that it need not.
 
 mod body;
 #[path = "../../../shared/driven.rs"]
@@ -106,7 +106,10 @@ impl Server {
             Some("tools/list") => Ok(json!({ "tools": self.tools.list() })),
             Some("tools/call") => {
                 if params["name"] == "change" {
-                    self.listeners.publish();
+                    match &self.sessions {
+                        Some(sessions) => sessions.publish(),
+                        None => self.listeners.publish(),
+                    }
                 }
                 self.tools.call(&mut params)
             }

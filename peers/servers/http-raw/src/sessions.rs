@@ -1,20 +1,22 @@
 //! Sessions, as few as can be: names in a table.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use hyper::HeaderMap;
+use serde_json::json;
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::body::Body;
+use crate::tools::event;
 
 /// The streams of all sessions, by name.
 #[derive(Default)]
-pub(crate) struct Sessions(Mutex<HashMap<String, Option<UnboundedSender<Bytes>>>>);
+pub(crate) struct Sessions(Mutex<BTreeMap<String, Option<UnboundedSender<Bytes>>>>);
 
 impl Sessions {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Option<UnboundedSender<Bytes>>>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Option<UnboundedSender<Bytes>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -29,6 +31,15 @@ impl Sessions {
     /// Whether a request names a session.
     pub(crate) fn has(&self, headers: &HeaderMap) -> bool {
         name(headers).is_some_and(|name| self.lock().contains_key(name))
+    }
+
+    /// Sends to all sessions with a stream that the list of tools has changed.
+    pub(crate) fn publish(&self) {
+        let event = event(&json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }));
+        for stream in self.lock().values_mut().flatten() {
+            // A client that has disconnected does not want to know.
+            let _ = stream.send(event.clone());
+        }
     }
 
     /// Opens the stream of a session, if there is one.

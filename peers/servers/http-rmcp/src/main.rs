@@ -19,7 +19,7 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, JsonObject, ListToolsResult,
     PaginatedRequestParams, ProgressNotificationParam, ServerCapabilities, ServerConfig, SubscriptionFilter, Tool,
 };
-use rmcp::service::{RequestContext, SubscriptionContext, SubscriptionSink};
+use rmcp::service::{NotificationContext, Peer, RequestContext, SubscriptionContext, SubscriptionSink};
 use rmcp::transport::StreamableHttpServerConfig;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use rmcp::transport::streamable_http_server::session::SessionManager;
@@ -66,6 +66,8 @@ async fn serve<M: SessionManager>(service: StreamableHttpService<Arc<Server>, M>
 struct Server {
     names: BTreeSet<String>,
     listeners: Mutex<Vec<SubscriptionSink>>,
+    /// The sessions, which it would otherwise not know.
+    sessions: Mutex<Vec<Peer<RoleServer>>>,
 }
 
 impl Server {
@@ -74,6 +76,7 @@ impl Server {
         Self {
             names: ["echo", "progress", "change"].map(str::to_owned).into_iter().chain(others).collect(),
             listeners: Mutex::default(),
+            sessions: Mutex::default(),
         }
     }
 }
@@ -118,12 +121,20 @@ impl ServerHandler for Server {
                 // Whoever hung up does not want to know.
                 let _ = listener.notify_tool_list_changed().await;
             }
+            let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            for session in sessions {
+                let _ = session.notify_tool_list_changed().await;
+            }
         }
         let text = request.arguments.as_mut().and_then(|arguments| arguments.remove("text"));
         let Some(serde_json::Value::String(text)) = text else {
             return Err(ErrorData::invalid_params("the text is missing", None));
         };
         Ok(CallToolResult::success(vec![ContentBlock::text(text)]).into())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(context.peer);
     }
 
     fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {

@@ -1,9 +1,9 @@
 //! The contestants.
 
 use std::fmt;
-use std::path::PathBuf;
 
-use peers::processors::{self, DRIVER, SERVER};
+use peers::process::pinned;
+use peers::processors::{DRIVER, SERVER};
 
 /// A client that can be started.
 #[derive(Debug)]
@@ -127,20 +127,6 @@ impl Client {
         }
         Ok(command)
     }
-}
-
-/// The command that starts one of the executables next to this one on a processor.
-pub(crate) fn pinned(processor: &'static str, executable: &str) -> Result<Vec<String>, String> {
-    let path = path(executable).ok_or_else(|| format!("{executable} was not built"))?;
-    let before = processors::pinned(processor).map(str::to_owned);
-    Ok(before.chain([path.to_string_lossy().into_owned()]).collect())
-}
-
-/// Returns where an executable is, unless it was not built.
-pub(crate) fn path(executable: &str) -> Option<PathBuf> {
-    let driver = std::env::current_exe().ok()?;
-    let path = driver.with_file_name(format!("{executable}{}", std::env::consts::EXE_SUFFIX));
-    path.is_file().then_some(path)
 }
 
 impl fmt::Display for Way {

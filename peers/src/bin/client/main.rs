@@ -1,18 +1,17 @@
 //! Compares clients: calls in memory, over standard streams and over HTTP, and what they bring along.
 
 mod clients;
-mod process;
 mod report;
 mod rounds;
 
 use std::process::ExitCode;
 
 use peers::aims::Aims;
+use peers::process::{Process, pinned};
 use peers::processors::{self, SERVER};
 use peers::versions;
 
-use crate::clients::{CLIENTS, Client, Way, pinned};
-use crate::process::Process;
+use crate::clients::{CLIENTS, Client, Way};
 use crate::rounds::{DEPTHS, ROUNDS};
 
 #[expect(clippy::print_stderr, reason = "a command-line tool talks to its user")]

@@ -2,9 +2,11 @@
 
 use peers::aims::Aims;
 use peers::footprint::Footprint;
+use peers::process::path;
+use peers::records::{self, Unit};
 use peers::table::{Table, known, micros};
 
-use crate::clients::{Client, Maker, OURS, RMCP, Way, path};
+use crate::clients::{Client, Maker, OURS, RMCP, Way};
 use crate::rounds::Tally;
 
 /// Shows what calls took on one way, with so many of them at a time.
@@ -44,7 +46,18 @@ pub(crate) fn calls(way: Way, depth: u64, clients: &[&Client], tallies: &[Tally]
             format!("{:.0}", tally.bytes),
             ratio(against(|one, other| one.bytes / other.bytes)),
         ]);
+        let workload = format!("client {name}");
+        records::figure(&workload, Unit::PerSecond, client.name, Some(1e9 / tally.median()));
+        records::figure(&workload, Unit::Allocations, client.name, Some(tally.allocations));
         if client.maker == Maker::Ours {
+            let most = match way {
+                Way::Memory => None,
+                Way::Stdio => Some(12.0),
+                Way::Http => Some(50.0),
+            };
+            if let Some(most) = most {
+                aims.at_most(format!("{name}, {}: allocations", client.name), most, Some(tally.allocations));
+            }
             aims.at_least(format!("{name}, {}: calls/s, / rmcp", client.name), 1.0, speed);
             aims.at_most(format!("{name}, {}: allocations, / rmcp", client.name), 1.0, allocations);
         }

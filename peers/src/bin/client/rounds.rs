@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
+use peers::process::Process;
 use peers::statistics::{fastest, median};
 use peers::usage;
 use serde::Deserialize;
-
-use crate::process::Process;
 
 /// How many rounds each client has.
 pub(crate) const ROUNDS: usize = 31;
@@ -72,7 +71,7 @@ struct Round {
 pub(crate) fn take_turns(clients: &mut [Process], depth: u64) -> Result<Vec<Tally>, String> {
     let lengths = clients.iter_mut().map(|client| length_of_round(client, depth)).collect::<Result<Vec<_>, _>>()?;
     let mut tallies: Vec<Tally> = clients.iter().map(|_| Tally::default()).collect();
-    let before: Vec<Option<Duration>> = clients.iter().map(|client| usage::processor_time(client.id)).collect();
+    let before: Vec<Option<Duration>> = clients.iter().map(|client| usage::processor_time(client.id())).collect();
     for turn in 0..ROUNDS {
         for offset in 0..clients.len() {
             // Each comes after another one in every round.
@@ -84,7 +83,7 @@ pub(crate) fn take_turns(clients: &mut [Process], depth: u64) -> Result<Vec<Tall
         }
     }
     for ((tally, client), before) in tallies.iter_mut().zip(clients).zip(before) {
-        tally.busy = usage::processor_time(client.id).zip(before).map(|(after, before)| after.saturating_sub(before));
+        tally.busy = usage::processor_time(client.id()).zip(before).map(|(after, before)| after.saturating_sub(before));
         let counted = round(client, COUNTED, depth, "count")?;
         tally.allocations = counted.allocations as f64 / COUNTED as f64;
         tally.bytes = counted.bytes as f64 / COUNTED as f64;

@@ -36,7 +36,7 @@ impl Pattern {
         if self.matches(body, id) {
             return Ok(());
         }
-        let read = if kind == Kind::Listen { read_change } else { read };
+        let read = if kind.is_listening() { read_change } else { read };
         read(kind, body, id).map_err(|error| format!("{error}: {}", String::from_utf8_lossy(body)))?;
         if self.parts.is_empty() {
             let body = String::from_utf8_lossy(body);
@@ -64,7 +64,7 @@ impl Pattern {
 fn read(kind: Kind, body: &[u8], id: u64) -> Result<(), String> {
     let reports = kind.notifications();
     // In sessions there may be a stream of the result alone.
-    let is_stream = reports > 0 || kind == Kind::Session && !body.starts_with(b"{");
+    let is_stream = reports > 0 || kind.mode() == Mode::Sessions && !body.starts_with(b"{");
     let messages = if is_stream { events(body)? } else { vec![parse(body)?] };
     let Some((answer, notifications)) = messages.split_last() else { return Err("nothing".to_owned()) };
     if notifications.len() != reports {
@@ -95,11 +95,11 @@ fn read(kind: Kind, body: &[u8], id: u64) -> Result<(), String> {
 }
 
 /// Reads what a listener is told of a change.
-fn read_change(_: Kind, body: &[u8], id: u64) -> Result<(), String> {
+fn read_change(kind: Kind, body: &[u8], id: u64) -> Result<(), String> {
     let messages = events(body)?;
     let [notification] = messages.as_slice() else { return Err(format!("{} messages", messages.len())) };
     let is_right = notification["method"] == "notifications/tools/list_changed"
-        && notification["params"]["_meta"][SUBSCRIPTION_ID] == id;
+        && (kind == Kind::SessionListen || notification["params"]["_meta"][SUBSCRIPTION_ID] == id);
     if is_right { Ok(()) } else { Err("a wrong notification".to_owned()) }
 }
 
@@ -114,24 +114,28 @@ pub(crate) fn check_acknowledgement(body: &[u8], id: u64) -> Result<(), String> 
     if is_right { Ok(()) } else { Err(format!("not acknowledged: {}", String::from_utf8_lossy(body))) }
 }
 
+/// Whether a stream has a message yet: it may begin with an event that only has an id.
+pub(crate) fn has_message(body: &[u8]) -> bool {
+    lines_with_data(body).next().is_some()
+}
+
 /// Leaves only the messages of a stream: its events have ids, which change.
 fn strip(body: &[u8], messages: &mut Vec<u8>) {
     messages.clear();
-    let lines = body.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"data:"));
-    for line in lines.filter(|line| !line["data:".len()..].trim_ascii().is_empty()) {
+    for line in lines_with_data(body) {
         messages.extend_from_slice(line);
         messages.extend_from_slice(b"\n\n");
     }
 }
 
+fn lines_with_data(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let lines = body.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"data:"));
+    lines.filter(|line| !line["data:".len()..].trim_ascii().is_empty())
+}
+
 /// Reads the messages of a stream; comments and events without data are passed over.
 fn events(body: &[u8]) -> Result<Vec<Value>, String> {
-    let lines = body.split(|byte| *byte == b'\n');
-    lines
-        .filter_map(|line| line.strip_prefix(b"data:"))
-        .filter(|data| !data.trim_ascii().is_empty())
-        .map(parse)
-        .collect()
+    lines_with_data(body).map(|line| parse(&line["data:".len()..])).collect()
 }
 
 fn parse(text: &[u8]) -> Result<Value, String> {

@@ -4,10 +4,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use mio::{Events, Poll};
+use peers::http::{Connection, Delay, wait};
 
 use crate::answer::Pattern;
-use crate::connection::{Connection, Delay, Progress};
-use crate::process::{LIMIT, Mode, now};
+use crate::process::{Mode, now};
 use crate::request::{FIRST, Kind, Request};
 use crate::sessions;
 
@@ -69,7 +69,7 @@ impl Client {
             let ready: Vec<usize> = self.events.iter().map(|event| event.token().0).collect();
             for number in ready {
                 let (connection, _, asked) = &mut self.connections[number];
-                let Progress::Complete(body) = connection.receive()? else { continue };
+                let Some(body) = connection.receive()? else { continue };
                 self.pattern.check(self.kind, body, asked.id)?;
                 trips.push(asked.at.elapsed().as_nanos() as u64);
                 received += 1;
@@ -101,10 +101,4 @@ impl Client {
         self.idle += start.elapsed();
         outcome
     }
-}
-
-/// Waits until something can be read.
-pub(crate) fn wait(poll: &mut Poll, events: &mut Events) -> Result<(), String> {
-    poll.poll(events, Some(LIMIT)).map_err(|error| error.to_string())?;
-    if events.is_empty() { Err(format!("no answer for {} s", LIMIT.as_secs())) } else { Ok(()) }
 }

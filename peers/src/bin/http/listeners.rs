@@ -1,56 +1,85 @@
-//! Many listeners to one server, and how long it takes until all of them know of a change.
+//! Many streams of one server, and how long it takes until all of them have been told of a change.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use mio::{Events, Poll};
+use peers::http::{Connection, wait};
 use peers::usage;
 
-use crate::answer::{Pattern, check_acknowledgement};
-use crate::client::{Client, wait};
-use crate::connection::{Connection, Progress};
-use crate::process::{Process, now};
+use crate::answer::{Pattern, check_acknowledgement, has_message};
+use crate::client::Client;
+use crate::process::{Mode, Process, now};
 use crate::request::{FIRST, Kind, Request};
+use crate::sessions;
 
-/// How many listeners each server has.
+/// How many streams each server has.
 pub(crate) const LISTENERS: usize = 1000;
 
 /// How many changes there are.
 pub(crate) const CHANGES: usize = 51;
 
+/// The streams of `subscriptions/listen`, or those of sessions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    Subscriptions,
+    Sessions,
+}
+
+impl Audience {
+    /// The request that opens a stream.
+    pub(crate) fn listen(self) -> Kind {
+        match self {
+            Self::Subscriptions => Kind::Listen,
+            Self::Sessions => Kind::SessionListen,
+        }
+    }
+
+    /// The request that causes a change, and one that does not.
+    fn calls(self) -> (Kind, Kind) {
+        match self {
+            Self::Subscriptions => (Kind::Change, Kind::Modern),
+            Self::Sessions => (Kind::SessionChange, Kind::Session),
+        }
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Listeners {
+    audience: Audience,
     poll: Poll,
     events: Events,
-    /// The listeners; at the end is the connection on which changes are asked for.
+    /// The streams; at the end is the connection on which changes are asked for.
     connections: Vec<Connection>,
     change: Request,
     next: u64,
     told: Pattern,
     answered: Pattern,
-    /// The bytes of the server's memory that each listener takes, where the system tells.
+    /// The bytes of the server's memory that each stream takes, where the system tells.
     pub(crate) memory: Option<f64>,
 }
 
 impl Listeners {
-    pub(crate) fn open(process: &Process) -> Result<Self, String> {
+    pub(crate) fn open(process: &Process, audience: Audience) -> Result<Self, String> {
         let address = process.address;
+        let authority = address.to_string();
+        let (change, plain) = audience.calls();
         // What the first request brings along is not counted.
-        Client::open(Kind::Modern, address, 1)?.run(100, &mut Vec::new())?;
+        Client::open(plain, address, 1)?.run(100, &mut Vec::new())?;
         let before = usage::memory(process.id());
-        let poll = Poll::new().map_err(|error| error.to_string())?;
+        let names = Self::names(process, audience)?;
         let mut listeners = Self {
-            poll,
+            audience,
+            poll: poll()?,
             events: Events::with_capacity(LISTENERS),
             connections: Vec::with_capacity(LISTENERS + 1),
-            change: Request::new(Kind::Change, &address.to_string()),
+            change: Request::in_session(change, &authority, &names[LISTENERS]),
             next: FIRST,
             told: Pattern::default(),
             answered: Pattern::default(),
             memory: None,
         };
-        for _ in 0..LISTENERS {
-            listeners.add(address)?;
+        for name in &names[..LISTENERS] {
+            listeners.add(process, Request::in_session(audience.listen(), &authority, name))?;
         }
         let bytes = |(after, before): (u64, u64)| (after as f64 - before as f64) * 1024.0 / LISTENERS as f64;
         listeners.memory = usage::memory(process.id()).zip(before).map(bytes);
@@ -58,20 +87,38 @@ impl Listeners {
         Ok(listeners)
     }
 
-    /// Adds a listener, and waits until it is acknowledged.
-    fn add(&mut self, address: SocketAddr) -> Result<(), String> {
+    /// Creates a session for each stream, and one in which changes are asked for; without sessions there are no names.
+    fn names(process: &Process, audience: Audience) -> Result<Vec<String>, String> {
+        if audience.listen().mode() == Mode::NoSessions {
+            return Ok(vec![String::new(); LISTENERS + 1]);
+        }
+        let mut poll = poll()?;
+        let connections = (0..sessions::CONNECTIONS).map(|number| Connection::open(process.address, &poll, number));
+        let mut connections = connections.collect::<Result<Vec<_>, _>>()?;
+        let mut events = Events::with_capacity(sessions::CONNECTIONS);
+        sessions::create(&mut connections, &mut poll, &mut events, &process.address.to_string(), LISTENERS + 1)
+    }
+
+    /// Adds a stream, and waits until it is open.
+    fn add(&mut self, process: &Process, mut request: Request) -> Result<(), String> {
         let number = self.connections.len();
         let id = listener(number);
-        let mut connection = Connection::open(address, &self.poll, number)?;
-        connection.send(Request::new(Kind::Listen, &address.to_string()).with_id(id))?;
+        let mut connection = Connection::open(process.address, &self.poll, number)?;
+        connection.send(request.with_id(id))?;
         loop {
             wait(&mut self.poll, &mut self.events)?;
-            if let Progress::Complete(body) = connection.receive()? {
+            if let Some(body) = connection.receive()? {
                 return Err(format!("does not let listen: {}", String::from_utf8_lossy(body)));
             }
-            if let Some(events) = connection.events() {
-                check_acknowledgement(events, id)?;
-                break;
+            match self.audience {
+                Audience::Sessions if connection.is_streaming() => break,
+                Audience::Sessions => {}
+                Audience::Subscriptions => {
+                    if let Some(events) = connection.events() {
+                        check_acknowledgement(events, id)?;
+                        break;
+                    }
+                }
             }
         }
         connection.clear_events();
@@ -79,7 +126,7 @@ impl Listeners {
         Ok(())
     }
 
-    /// Asks for a change; returns how long it took until the last listener knew of it.
+    /// Asks for a change; returns how long it took until the last stream was told of it.
     pub(crate) fn change(&mut self) -> Result<Duration, String> {
         let id = self.next;
         self.next += 1;
@@ -93,17 +140,18 @@ impl Listeners {
                 let number = event.token().0;
                 let connection = &mut self.connections[number];
                 match connection.receive()? {
-                    Progress::Complete(body) if number == LISTENERS => {
-                        self.answered.check(Kind::Change, body, id)?;
+                    Some(body) if number == LISTENERS => {
+                        self.answered.check(self.audience.calls().0, body, id)?;
                         answered = true;
                     }
-                    Progress::Complete(_) => return Err("a stream has ended".to_owned()),
-                    Progress::Partial => {
-                        if let Some(events) = connection.events().filter(|_| number != LISTENERS) {
-                            self.told.check(Kind::Listen, events, listener(number))?;
-                            connection.clear_events();
+                    Some(_) => return Err("a stream has ended".to_owned()),
+                    None => {
+                        let Some(events) = connection.events().filter(|_| number != LISTENERS) else { continue };
+                        if has_message(events) {
+                            self.told.check(self.audience.listen(), events, listener(number))?;
                             told += 1;
                         }
+                        connection.clear_events();
                     }
                 }
             }
@@ -115,7 +163,11 @@ impl Listeners {
     }
 }
 
-/// The id under which a listener listens.
+fn poll() -> Result<Poll, String> {
+    Poll::new().map_err(|error| error.to_string())
+}
+
+/// The id under which a stream was asked for.
 fn listener(number: usize) -> u64 {
     FIRST + number as u64
 }

@@ -2,13 +2,11 @@
 
 mod answer;
 mod client;
-mod connection;
 mod counts;
 mod listeners;
 mod process;
 mod report;
 mod request;
-mod response;
 mod rounds;
 mod servers;
 mod sessions;
@@ -17,11 +15,12 @@ mod sweep;
 use std::process::ExitCode;
 
 use peers::aims::Aims;
+use peers::http::Delay;
 use peers::{processors, versions};
 
 use crate::client::Client;
-use crate::connection::Delay;
-use crate::listeners::{CHANGES, Listeners};
+use crate::counts::Count;
+use crate::listeners::{Audience, CHANGES, Listeners};
 use crate::process::{Mode, Process, TOOLS, now};
 use crate::report::{Delays, Load};
 use crate::request::Kind;
@@ -67,7 +66,9 @@ fn run() -> Result<(), String> {
     let packages = ["rmcp", "hyper", "serde_json"].map(versions::named).join(", ");
     println!("{packages}; {TOOLS} tools; {ROUNDS} rounds each, in turns");
     println!("{}\n", if processors::pin_driver() { "servers on processor 0, the driver on 1" } else { "NOT PINNED" });
-    let (built, missing): (Vec<_>, Vec<_>) = SERVERS.iter().partition(|server| server.path().is_some());
+    let has_others = std::env::args().any(|argument| argument == "--others");
+    let servers = SERVERS.iter().filter(|server| has_others || !server.is_other);
+    let (built, missing): (Vec<_>, Vec<_>) = servers.partition(|server| server.path().is_some());
     for server in &built {
         println!("{}: {}", server.name, server.about);
     }
@@ -95,14 +96,14 @@ fn run() -> Result<(), String> {
     println!("{}", report::sessions(&built, &costs_of_sessions(&built)?, &mut aims));
     println!("{}", report::delays(&built, &delays(&built)?, &mut aims));
     println!("{}", report::sweeps(sweep::costs()?, &mut aims));
-    if only_sessions {
-        println!("{}", aims.table());
-        return Ok(());
+    for audience in [Audience::Subscriptions, Audience::Sessions] {
+        let (changes, memory) = changes(&built, audience)?;
+        println!("{}", report::changes(audience, &built, &changes, &memory, &mut aims));
     }
-    let (changes, memory) = changes(&built)?;
-    println!("{}", report::changes(&built, &changes, &memory, &mut aims));
-    println!("{}", counted(&built, &mut aims)?);
-    println!("{}", report::footprints(&built));
+    if !only_sessions {
+        println!("{}", counted(&built, &mut aims)?);
+        println!("{}", report::footprints(&built, &mut aims));
+    }
     println!("{}", aims.table());
     Ok(())
 }
@@ -160,20 +161,20 @@ fn delays(servers: &[&Server]) -> Result<Delays, String> {
     [Kind::Progress, Kind::SessionProgress].into_iter().map(of_kind).collect()
 }
 
-/// Of each server, the nanoseconds that each change took and the memory per listener.
+/// Of each server, the nanoseconds that each change took and the memory per stream.
 type Changes = (Vec<Option<Vec<f64>>>, Vec<Option<f64>>);
 
-/// Has the servers take turns in telling all listeners of a change.
-fn changes(servers: &[&Server]) -> Result<Changes, String> {
+/// Has the servers take turns in telling all streams of a change.
+fn changes(servers: &[&Server], audience: Audience) -> Result<Changes, String> {
     let mut listened = Vec::new();
     for server in servers {
         // A process of its own, so that its memory has not grown yet.
         let open = || {
-            let process = Process::start(server, Mode::NoSessions)?;
-            let listeners = Listeners::open(&process).map_err(|error| format!("{}: {error}", server.name))?;
+            let process = Process::start(server, audience.listen().mode())?;
+            let listeners = Listeners::open(&process, audience).map_err(|error| format!("{}: {error}", server.name))?;
             Ok::<_, String>((process, listeners))
         };
-        listened.push(server.supports(Kind::Listen).then(open).transpose()?);
+        listened.push(server.supports(audience.listen()).then(open).transpose()?);
     }
     let mut times: Vec<Option<Vec<f64>>> = listened.iter().map(|open| open.as_ref().map(|_| Vec::new())).collect();
     for turn in 0..CHANGES {
@@ -202,10 +203,7 @@ fn counted(servers: &[&Server], aims: &mut Aims) -> Result<String, String> {
         (Kind::Session, TOOLS),
     ] {
         for server in servers {
-            let count = |count: fn(&Server, Kind, usize) -> Result<f64, String>| {
-                server.supports(kind).then(|| count(server, kind, tools)).transpose()
-            };
-            rows.push((kind, tools, server.name, count(counts::instructions)?, count(counts::allocations)?));
+            rows.push(Count::of(server, kind, tools)?);
         }
     }
     Ok(report::counts(&rows, start.elapsed(), aims).to_string())

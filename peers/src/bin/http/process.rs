@@ -4,15 +4,13 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
+use peers::http::LIMIT;
 use peers::processors::{self, SERVER};
 use peers::watchdog::{self, Shared, Watchdog};
 
 use crate::servers::Server;
-
-/// How long any wait may take: for an answer, for the end of the process.
-pub(crate) const LIMIT: Duration = Duration::from_secs(60);
 
 /// The number of tools that a server has, unless it is said otherwise.
 pub(crate) const TOOLS: usize = 50;

@@ -21,16 +21,29 @@ pub(crate) enum Kind {
     Listen,
     /// `tools/call` in 2026-07-28 of the tool that all listeners hear of.
     Change,
+    /// The `GET` of a session, answered with a stream that stays open.
+    SessionListen,
+    /// `tools/call` in a session of the tool that all sessions hear of.
+    SessionChange,
 }
 
 impl Kind {
-    pub(crate) const ALL: &'static [Self] =
-        &[Self::Modern, Self::Progress, Self::Legacy, Self::Session, Self::SessionProgress, Self::Listen, Self::Change];
+    pub(crate) const ALL: &'static [Self] = &[
+        Self::Modern,
+        Self::Progress,
+        Self::Legacy,
+        Self::Session,
+        Self::SessionProgress,
+        Self::Listen,
+        Self::Change,
+        Self::SessionListen,
+        Self::SessionChange,
+    ];
 
     /// What a server has to do for legacy clients.
     pub(crate) fn mode(self) -> Mode {
         match self {
-            Self::Session | Self::SessionProgress => Mode::Sessions,
+            Self::Session | Self::SessionProgress | Self::SessionListen | Self::SessionChange => Mode::Sessions,
             Self::Modern | Self::Progress | Self::Legacy | Self::Listen | Self::Change => Mode::NoSessions,
         }
     }
@@ -39,23 +52,31 @@ impl Kind {
     pub(crate) fn notifications(self) -> usize {
         match self {
             Self::Progress | Self::SessionProgress => 3,
-            Self::Modern | Self::Legacy | Self::Session | Self::Listen | Self::Change => 0,
+            Self::Modern
+            | Self::Legacy
+            | Self::Session
+            | Self::Listen
+            | Self::Change
+            | Self::SessionListen
+            | Self::SessionChange => 0,
         }
     }
 
     pub(crate) fn is_modern(self) -> bool {
-        match self {
-            Self::Modern | Self::Progress | Self::Listen | Self::Change => true,
-            Self::Legacy | Self::Session | Self::SessionProgress => false,
-        }
+        self.mode() == Mode::NoSessions && self != Self::Legacy
+    }
+
+    /// Whether all that is told comes on a stream that stays open.
+    pub(crate) fn is_listening(self) -> bool {
+        matches!(self, Self::Listen | Self::SessionListen)
     }
 
     /// The tool that is called.
     fn tool(self) -> &'static str {
         match self {
-            Self::Modern | Self::Legacy | Self::Session | Self::Listen => "echo",
+            Self::Modern | Self::Legacy | Self::Session | Self::Listen | Self::SessionListen => "echo",
             Self::Progress | Self::SessionProgress => "progress",
-            Self::Change => "change",
+            Self::Change | Self::SessionChange => "change",
         }
     }
 
@@ -64,10 +85,14 @@ impl Kind {
         let arguments = format!(r#""name":"{}","arguments":{{"text":"{TEXT}{PLACE}"}}"#, self.tool());
         let token = if self == Self::Progress { format!(r#""progressToken":{PLACE},"#) } else { String::new() };
         let (method, params) = match self {
+            Self::SessionListen => {
+                let headers = in_session(session);
+                return format!("GET /mcp HTTP/1.1\r\nHost: {authority}\r\nAccept: text/event-stream\r\n{headers}\r\n");
+            }
             Self::Modern | Self::Progress | Self::Change => {
                 ("tools/call", format!(r#"{arguments},"_meta":{{{token}{META}}}"#))
             }
-            Self::Legacy | Self::Session => ("tools/call", arguments),
+            Self::Legacy | Self::Session | Self::SessionChange => ("tools/call", arguments),
             Self::SessionProgress => ("tools/call", format!(r#"{arguments},"_meta":{{"progressToken":{PLACE}}}"#)),
             Self::Listen => {
                 ("subscriptions/listen", format!(r#""notifications":{{"toolsListChanged":true}},"_meta":{{{META}}}"#))
@@ -76,7 +101,7 @@ impl Kind {
         let body = format!(r#"{{"jsonrpc":"2.0","id":{PLACE},"method":"{method}","params":{{{params}}}}}"#);
         let headers = match self {
             Self::Legacy => "MCP-Protocol-Version: 2025-11-25\r\n".to_owned(),
-            Self::Session | Self::SessionProgress => in_session(session),
+            Self::Session | Self::SessionProgress | Self::SessionListen | Self::SessionChange => in_session(session),
             Self::Listen => format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"),
             Self::Modern | Self::Progress | Self::Change => {
                 let tool = self.tool();
@@ -96,12 +121,6 @@ pub(crate) fn initialize(authority: &str) -> String {
 /// Writes what a client says after the answer to [`initialize`].
 pub(crate) fn initialized(authority: &str, session: &str) -> String {
     post(authority, &in_session(session), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
-}
-
-/// Writes the request for the stream of a session.
-pub(crate) fn listen(authority: &str, session: &str) -> String {
-    let headers = in_session(session);
-    format!("GET /mcp HTTP/1.1\r\nHost: {authority}\r\nAccept: text/event-stream\r\n{headers}\r\n")
 }
 
 fn in_session(session: &str) -> String {
@@ -126,6 +145,8 @@ impl fmt::Display for Kind {
             Self::SessionProgress => "stateful legacy SSE, three notifications",
             Self::Listen => "listen",
             Self::Change => "change",
+            Self::SessionListen => "stream of a session",
+            Self::SessionChange => "change in a session",
         })
     }
 }
@@ -202,7 +223,7 @@ mod tests {
 
     #[test]
     fn the_length_is_that_of_the_body() {
-        for kind in Kind::ALL {
+        for kind in Kind::ALL.iter().filter(|kind| **kind != Kind::SessionListen) {
             let mut request = Request::new(*kind, "127.0.0.1:80");
             let text = String::from_utf8(request.with_id(12_345_678).to_vec()).unwrap();
             let (head, body) = text.split_once("\r\n\r\n").unwrap();

@@ -14,41 +14,59 @@ pub(crate) struct Server {
     pub(crate) supports: &'static [Kind],
     /// What it is, in a few words.
     pub(crate) about: &'static str,
+    /// Whether it takes part only if it is asked for, with `--peers all`.
+    pub(crate) is_other: bool,
 }
 
 /// An entry for a server that is not built is left out.
 pub(crate) const SERVERS: &[Server] = &[
     Server {
-        name: RAW,
+        name: STRICT,
+        package: "http-strict",
+        supports: Kind::ALL,
+        about: "hyper and types that borrow, checks nothing: the reference",
+        is_other: false,
+    },
+    Server {
+        name: "raw with a Value",
         package: "http-raw",
         supports: Kind::ALL,
         about: "hyper and serde_json::Value, checks nothing",
-    },
-    Server {
-        name: "typed",
-        package: "http-typed",
-        supports: &[Kind::Modern, Kind::Legacy],
-        about: "hyper and types that borrow, checks nothing and can do nothing but this call",
+        is_other: false,
     },
     Server {
         name: RMCP,
         package: "http-rmcp",
         supports: Kind::ALL,
         about: "no sessions but where it is said, plain JSON, a handler by hand",
+        is_other: false,
     },
-    Server { name: OURS, package: "http-ours", supports: Kind::ALL, about: "this workspace's" },
+    Server { name: OURS, package: "http-ours", supports: Kind::ALL, about: "this workspace's", is_other: false },
+    Server {
+        name: "tower-mcp",
+        package: "http-tower-mcp",
+        supports: &[Kind::Modern, Kind::Legacy],
+        about: "0.25 with axum, as documented, no checks of host and origin",
+        is_other: true,
+    },
+    Server {
+        name: "rust-mcp-sdk",
+        package: "http-rust-mcp-sdk",
+        supports: &[Kind::Modern],
+        about: "2.0 with axum, as documented, plain JSON",
+        is_other: true,
+    },
 ];
 
-pub(crate) const RAW: &str = "raw";
+/// The server to whose costs the others' are put in relation.
+pub(crate) const STRICT: &str = "strict";
 pub(crate) const RMCP: &str = "rmcp";
 pub(crate) const OURS: &str = "ours";
 
 impl Server {
     /// Returns where the executable is, unless it was not built.
     pub(crate) fn path(&self) -> Option<PathBuf> {
-        let driver = std::env::current_exe().ok()?;
-        let path = driver.with_file_name(format!("{}{}", self.package, std::env::consts::EXE_SUFFIX));
-        path.is_file().then_some(path)
+        peers::process::path(self.package)
     }
 
     pub(crate) fn supports(&self, kind: Kind) -> bool {

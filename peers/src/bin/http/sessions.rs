@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use mio::{Events, Poll};
+use peers::http::{Connection, wait};
 use peers::usage;
 
-use crate::client::{Client, wait};
-use crate::connection::{Connection, Progress};
+use crate::client::Client;
 use crate::process::{Mode, Process, now};
-use crate::request::{self, Kind};
+use crate::request::{self, FIRST, Kind, Request};
 use crate::servers::Server;
 
 /// How many sessions begin.
@@ -111,10 +111,10 @@ impl Driver {
     /// Opens the stream of a session, and waits until it is there.
     fn listen(&mut self, process: &Process, session: &str, number: usize) -> Result<Connection, String> {
         let mut connection = Connection::open(process.address, &self.poll, number)?;
-        connection.send(request::listen(&self.authority, session).as_bytes())?;
+        connection.send(Request::in_session(Kind::SessionListen, &self.authority, session).with_id(FIRST))?;
         while !connection.is_streaming() {
             wait(&mut self.poll, &mut self.events)?;
-            if let Progress::Complete(body) = connection.receive()? {
+            if let Some(body) = connection.receive()? {
                 return Err(format!("does not let listen: {}", String::from_utf8_lossy(body)));
             }
         }
@@ -145,7 +145,7 @@ pub(crate) fn create(
         for event in &*events {
             let number = event.token().0;
             let Some(connection) = connections.get_mut(number) else { continue };
-            let Progress::Complete(body) = connection.receive()? else { continue };
+            let Some(body) = connection.receive()? else { continue };
             if let Some(name) = pending[number].take() {
                 if !body.is_empty() {
                     return Err(format!("does not just accept: {}", String::from_utf8_lossy(body)));

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::server::{Connection, Event, ServerConfig, Transmit};
 use mcp_kernel::Time;
+use mcp_kernel::server::{Connection, Event, ServerConfig, Transmit};
 use mcp_types::{
     CallToolResult, Implementation, PromptsCapability, ResourcesCapability, ServerCapabilities, ToolsCapability,
 };

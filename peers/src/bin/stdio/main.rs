@@ -8,7 +8,9 @@ mod servers;
 
 use std::process::ExitCode;
 
+use peers::aims::Aims;
 use peers::footprint::Footprint;
+use peers::records::{self, Unit};
 use peers::statistics::{fastest, median};
 use peers::table::{Table, known, micros};
 use peers::{usage, versions};
@@ -16,7 +18,7 @@ use peers::{usage, versions};
 use crate::dialect::Dialect;
 use crate::process::Process;
 use crate::rounds::{DEPTH, ROUNDS, Tally};
-use crate::servers::{BASE, SERVERS, Server};
+use crate::servers::{OURS, RAW, SERVERS, STRICT, Server};
 
 /// How often each server is started.
 const STARTS: usize = 51;
@@ -51,11 +53,17 @@ fn run() -> Result<(), String> {
 
     let starts = start_ups(&rows)?;
     let mut processes = rows.iter().map(Row::process).collect::<Result<Vec<_>, _>>()?;
-    println!("{}", ping_pong(&rows, &rounds::ping_pong(&mut processes)?));
-    println!("{}", pipelined(&rows, &rounds::pipelined(&mut processes)?));
+    let mut aims = Aims::default();
+    let tallies = rounds::ping_pong(&mut processes)?;
+    println!("{}", ping_pong(&rows, &tallies));
+    speeds(&rows, &tallies, "one call at a time", 0.9, &mut aims);
+    let tallies = rounds::pipelined(&mut processes)?;
+    println!("{}", pipelined(&rows, &tallies));
+    speeds(&rows, &tallies, &format!("{DEPTH} calls in flight"), 0.65, &mut aims);
     let memory: Vec<Option<u64>> = processes.iter().map(|process| usage::peak_memory(process.id())).collect();
-    println!("{}", start_up(&rows, &starts, &memory));
-    println!("{}", footprints(&built));
+    println!("{}", start_up(&rows, &starts, &memory, &mut aims));
+    println!("{}", footprints(&built, &mut aims));
+    println!("{}", aims.table());
     for (row, process) in rows.iter().zip(processes) {
         if process.unlike > 0 {
             println!(
@@ -90,12 +98,29 @@ impl Row {
 /// Puts a value of each row in relation to that of the base, of the same dialect.
 fn ratios(rows: &[Row], values: &[f64]) -> Vec<String> {
     let base = |dialect| {
-        let index = rows.iter().position(|row| row.dialect == dialect && row.server.name == BASE)?;
+        let index = rows.iter().position(|row| row.dialect == dialect && row.server.name == STRICT)?;
         values.get(index)
     };
     let ratio =
         |(row, value): (&Row, &f64)| base(row.dialect).map(|base| value / base).filter(|ratio| ratio.is_finite());
     rows.iter().zip(values).map(ratio).map(|ratio| known(ratio.map(|ratio| format!("{ratio:.2}")))).collect()
+}
+
+/// Records the calls per second of all rows, and puts those of ours in the modern era in relation to both loops that are
+/// written by hand.
+fn speeds(rows: &[Row], tallies: &[Tally], what: &str, least: f64, aims: &mut Aims) {
+    for (row, tally) in rows.iter().zip(tallies) {
+        let workload = format!("stdio {}, {what}", row.dialect);
+        records::figure(&workload, Unit::PerSecond, row.server.name, Some(1e9 / tally.median()));
+    }
+    let of = |name: &str| {
+        let index = rows.iter().position(|row| row.dialect == Dialect::Modern && row.server.name == name)?;
+        tallies.get(index)
+    };
+    for base in [STRICT, RAW] {
+        let speed = of(OURS).zip(of(base)).map(|(ours, base)| ours.speed(base));
+        aims.at_least(format!("{}, {what}: calls/s, / {base}", Dialect::Modern), least, speed);
+    }
 }
 
 /// Starts all servers a number of times, in turns; returns the nanoseconds that each start took.
@@ -116,7 +141,8 @@ fn start_ups(rows: &[Row]) -> Result<Vec<Vec<f64>>, String> {
 
 fn ping_pong(rows: &[Row], tallies: &[Tally]) -> Table {
     let title = "One call of echo at a time: microseconds per call";
-    let mut table = Table::new(title, &["", "median", "/ raw", "fastest", "/ raw", "busy", "/ raw", "p50", "p99"]);
+    let mut table =
+        Table::new(title, &["", "median", "/ strict", "fastest", "/ strict", "busy", "/ strict", "p50", "p99"]);
     for ((row, tally), mut cells) in rows.iter().zip(tallies).zip(times(rows, tallies)) {
         cells.insert(0, row.name());
         cells.extend([50, 99].map(|percent| micros(tally.percentile(percent))));
@@ -127,7 +153,8 @@ fn ping_pong(rows: &[Row], tallies: &[Tally]) -> Table {
 
 fn pipelined(rows: &[Row], tallies: &[Tally]) -> Table {
     let title = format!("{DEPTH} calls of echo under way: microseconds per call");
-    let mut table = Table::new(title, &["", "median", "/ raw", "fastest", "/ raw", "busy", "/ raw", "calls/s"]);
+    let mut table =
+        Table::new(title, &["", "median", "/ strict", "fastest", "/ strict", "busy", "/ strict", "calls/s"]);
     for ((row, tally), mut cells) in rows.iter().zip(tallies).zip(times(rows, tallies)) {
         cells.insert(0, row.name());
         cells.push(format!("{:.0}", 1e9 / tally.median()));
@@ -148,15 +175,23 @@ fn times(rows: &[Row], tallies: &[Tally]) -> Vec<Vec<String>> {
     cells
 }
 
-fn start_up(rows: &[Row], starts: &[Vec<f64>], memory: &[Option<u64>]) -> Table {
+fn start_up(rows: &[Row], starts: &[Vec<f64>], memory: &[Option<u64>], aims: &mut Aims) -> Table {
     let title =
         format!("Start: milliseconds from nothing to the first answer, of {STARTS} starts; memory after all rounds");
-    let mut table = Table::new(title, &["", "median", "/ raw", "fastest", "/ raw", "peak memory, KiB"]);
+    let mut table = Table::new(title, &["", "median", "/ strict", "fastest", "/ strict", "peak memory, KiB"]);
     let mut cells: Vec<Vec<String>> = rows.iter().map(|row| vec![row.name()]).collect();
     for time in [median, fastest] {
         let values: Vec<f64> = starts.iter().map(|starts| time(starts)).collect();
         for ((cells, value), ratio) in cells.iter_mut().zip(&values).zip(ratios(rows, &values)) {
             cells.extend([format!("{:.2}", value / 1e6), ratio]);
+        }
+    }
+    for (row, starts) in rows.iter().zip(starts) {
+        let milliseconds = median(starts) / 1e6;
+        let workload = format!("stdio {}, start to the first response", row.dialect);
+        records::figure(&workload, Unit::Milliseconds, row.server.name, Some(milliseconds));
+        if row.server.name == OURS {
+            aims.at_most(format!("{}: start to the first response, ms", row.dialect), 1.7, Some(milliseconds));
         }
     }
     for (mut cells, memory) in cells.into_iter().zip(memory) {
@@ -166,10 +201,15 @@ fn start_up(rows: &[Row], starts: &[Vec<f64>], memory: &[Option<u64>]) -> Table 
     table
 }
 
-fn footprints(servers: &[&Server]) -> Table {
+fn footprints(servers: &[&Server], aims: &mut Aims) -> Table {
     let mut table = Table::new("What is built", &["", "executable, KiB", "crates", "crates linked"]);
     for server in servers {
         let footprint = server.path().map(|path| Footprint::of(&path, server.package)).unwrap_or_default();
+        let crates = footprint.crates.map(|crates| crates as f64);
+        records::figure("crates that a server over standard streams is built from", Unit::Crates, server.name, crates);
+        if server.name == OURS {
+            aims.at_most("a server over standard streams: crates", 35.0, crates);
+        }
         let size = footprint.size.map(|size| size / 1024);
         table.add(vec![server.name.to_owned(), known(size), known(footprint.crates), known(footprint.linked)]);
     }

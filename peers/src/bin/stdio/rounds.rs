@@ -42,6 +42,13 @@ impl Tally {
         fastest(&self.rounds)
     }
 
+    /// How many times as fast this is as another one, in the median of the turns, in each of which both met the same
+    /// conditions.
+    pub(crate) fn speed(&self, other: &Self) -> f64 {
+        let turns: Vec<f64> = self.rounds.iter().zip(&other.rounds).map(|(time, other)| other / time).collect();
+        median(&turns)
+    }
+
     /// The nanoseconds that so many of a hundred round trips do not exceed.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         percentile(&self.trips, percent)

@@ -29,7 +29,15 @@ pub(crate) const SERVERS: &[Server] = &[
         about: "reads no JSON: what the pipes and the driver take",
     },
     Server {
-        name: BASE,
+        name: STRICT,
+        executable: "stdio-strict",
+        arguments: &[],
+        package: "stdio-strict",
+        dialects: &[Dialect::Legacy, Dialect::Modern],
+        about: "a loop over lines with types that borrow, checks nothing: the reference",
+    },
+    Server {
+        name: RAW,
         executable: "stdio-raw",
         arguments: &[],
         package: "stdio-raw",
@@ -61,7 +69,7 @@ pub(crate) const SERVERS: &[Server] = &[
         about: "no macros, a handler by hand, one thread, pipes that do not block",
     },
     Server {
-        name: "ours",
+        name: OURS,
         executable: "stdio-ours",
         arguments: &[],
         package: "stdio-ours",
@@ -71,7 +79,9 @@ pub(crate) const SERVERS: &[Server] = &[
 ];
 
 /// The server to whose costs the others' are put in relation.
-pub(crate) const BASE: &str = "raw";
+pub(crate) const STRICT: &str = "strict";
+pub(crate) const RAW: &str = "raw with a Value";
+pub(crate) const OURS: &str = "ours";
 
 impl Server {
     /// Returns where the executable is, unless it was not built.

@@ -1,19 +1,22 @@
-//! A client or a server that runs, and says lines.
+//! A program of the benches that runs, and says lines.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use peers::watchdog::{self, Shared, Watchdog};
+use crate::processors;
+use crate::watchdog::{self, Shared, Watchdog};
 
 /// How long any wait may take.
 const LIMIT: Duration = Duration::from_secs(60);
 
+/// A process, which ends when its input does, and is killed if it is dropped before.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub struct Process {
     name: String,
-    pub(crate) id: u32,
+    id: u32,
     child: Shared,
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
@@ -21,7 +24,11 @@ pub(crate) struct Process {
 
 impl Process {
     /// Starts a program; returns it with the first line that it says.
-    pub(crate) fn start(name: &str, command: &[String]) -> Result<(Self, String), String> {
+    ///
+    /// # Errors
+    ///
+    /// Returns why it could not be started, or that it said nothing.
+    pub fn start(name: &str, command: &[String]) -> Result<(Self, String), String> {
         let (program, arguments) = command.split_first().ok_or("no command")?;
         let mut command = Command::new(program);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -33,8 +40,18 @@ impl Process {
         Ok((process, line))
     }
 
+    /// The id that the system knows it by.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
     /// Says a line, and waits for one.
-    pub(crate) fn ask(&mut self, line: &str) -> Result<String, String> {
+    ///
+    /// # Errors
+    ///
+    /// Returns that it said nothing, or has ended.
+    pub fn ask(&mut self, line: &str) -> Result<String, String> {
         let input = self.input.as_mut().ok_or("its input is closed")?;
         writeln!(input, "{line}").map_err(|error| format!("{}: cannot write: {error}", self.name))?;
         self.line()
@@ -54,7 +71,11 @@ impl Process {
     }
 
     /// Ends it by closing its input.
-    pub(crate) fn stop(mut self) -> Result<(), String> {
+    ///
+    /// # Errors
+    ///
+    /// Returns that it had to be killed.
+    pub fn stop(mut self) -> Result<(), String> {
         drop(self.input.take());
         let watchdog = Watchdog::start(&self.child, LIMIT);
         let mut rest = String::new();
@@ -71,4 +92,23 @@ impl Drop for Process {
     fn drop(&mut self) {
         watchdog::kill(&self.child);
     }
+}
+
+/// Returns the command that starts one of the executables next to this one on a processor.
+///
+/// # Errors
+///
+/// Returns that it was not built.
+pub fn pinned(processor: &'static str, executable: &str) -> Result<Vec<String>, String> {
+    let path = path(executable).ok_or_else(|| format!("{executable} was not built"))?;
+    let before = processors::pinned(processor).map(str::to_owned);
+    Ok(before.chain([path.to_string_lossy().into_owned()]).collect())
+}
+
+/// Returns where an executable is, unless it was not built.
+#[must_use]
+pub fn path(executable: &str) -> Option<PathBuf> {
+    let driver = std::env::current_exe().ok()?;
+    let path = driver.with_file_name(format!("{executable}{}", std::env::consts::EXE_SUFFIX));
+    path.is_file().then_some(path)
 }

@@ -10,10 +10,11 @@ use std::ops::Range;
 use mio::net::TcpStream;
 use mio::{Interest, Poll, Token};
 
-use crate::response::{self, Chunk, Framing, Head};
+use super::response::{self, Chunk, Framing, Head};
 
+/// A connection to a server, which a poll tells of.
 #[derive(Debug)]
-pub(crate) struct Connection {
+pub struct Connection {
     stream: TcpStream,
     buffer: Box<[u8]>,
     /// What of the buffer was read and not yet taken.
@@ -28,28 +29,30 @@ pub(crate) struct Connection {
 
 /// Whether what is sent may have to wait until what was sent before has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Delay {
+#[non_exhaustive]
+pub enum Delay {
+    /// `TCP_NODELAY`.
     Never,
     /// As it is unless one says otherwise.
     Default,
 }
 
-/// What there is of a response.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Progress<'a> {
-    /// All of it, with this body.
-    Complete(&'a [u8]),
-    /// Some of its body, which goes on.
-    Partial,
-}
-
 impl Connection {
     /// Connects, and has the poll tell of the connection under this number.
-    pub(crate) fn open(address: SocketAddr, poll: &Poll, number: usize) -> Result<Self, String> {
+    ///
+    /// # Errors
+    ///
+    /// Returns why that is not possible.
+    pub fn open(address: SocketAddr, poll: &Poll, number: usize) -> Result<Self, String> {
         Self::open_with(address, poll, number, Delay::Never)
     }
 
-    pub(crate) fn open_with(address: SocketAddr, poll: &Poll, number: usize, delay: Delay) -> Result<Self, String> {
+    /// The same, with small segments sent at once or not.
+    ///
+    /// # Errors
+    ///
+    /// Returns why that is not possible.
+    pub fn open_with(address: SocketAddr, poll: &Poll, number: usize, delay: Delay) -> Result<Self, String> {
         // Waiting for the connection is simpler than being told of it.
         let stream = std::net::TcpStream::connect(address).map_err(|error| format!("cannot connect: {error}"))?;
         let prepare = |stream: std::net::TcpStream| {
@@ -65,31 +68,40 @@ impl Connection {
     }
 
     /// Has the names of sessions read that begin from now on, or not any more.
-    pub(crate) fn set_handshake(&mut self, is_handshake: bool) {
+    pub fn set_handshake(&mut self, is_handshake: bool) {
         self.handshake = is_handshake.then_some(None);
     }
 
     /// Takes the name of the session that began last.
-    pub(crate) fn take_session(&mut self) -> Option<String> {
+    pub fn take_session(&mut self) -> Option<String> {
         self.handshake.as_mut()?.take()
     }
 
     /// Whether the head of a response has come whose body goes on.
-    pub(crate) fn is_streaming(&self) -> bool {
+    #[must_use]
+    pub fn is_streaming(&self) -> bool {
         self.framing == Some(Framing::Chunked)
     }
 
     /// Sends a request. It is short, and nothing else is under way, so there is room for it.
-    pub(crate) fn send(&mut self, request: &[u8]) -> Result<(), String> {
+    ///
+    /// # Errors
+    ///
+    /// Returns why that is not possible.
+    pub fn send(&mut self, request: &[u8]) -> Result<(), String> {
         self.stream.write_all(request).map_err(|error| format!("cannot send: {error}"))
     }
 
-    /// Reads what is there.
-    pub(crate) fn receive(&mut self) -> Result<Progress<'_>, String> {
+    /// Reads what is there; returns the body once the response is complete.
+    ///
+    /// # Errors
+    ///
+    /// Returns what is wrong with the response: its status, too, unless it is 200 or 202.
+    pub fn receive(&mut self) -> Result<Option<&[u8]>, String> {
         self.fill()?;
         if self.framing.is_none() {
             let Some(Head { length, framing }) = Head::read(&self.buffer[self.unread.clone()])? else {
-                return Ok(Progress::Partial);
+                return Ok(None);
             };
             if let Some(session) = &mut self.handshake {
                 *session = response::session(&self.buffer[self.unread.start..][..length]);
@@ -103,7 +115,7 @@ impl Connection {
                 let body = self.unread.start..self.unread.start + length;
                 self.unread.start = body.end;
                 self.framing = None;
-                Ok(Progress::Complete(&self.buffer[body]))
+                Ok(Some(&self.buffer[body]))
             }
             Some(Framing::Chunked) => loop {
                 match Chunk::read(&self.buffer[self.unread.clone()])? {
@@ -114,22 +126,23 @@ impl Connection {
                     Chunk::End(length) => {
                         self.unread.start += length;
                         self.framing = None;
-                        return Ok(Progress::Complete(&self.body));
+                        return Ok(Some(&self.body));
                     }
-                    Chunk::Incomplete => return Ok(Progress::Partial),
+                    Chunk::Incomplete => return Ok(None),
                 }
             },
-            Some(Framing::Length(_)) | None => Ok(Progress::Partial),
+            Some(Framing::Length(_)) | None => Ok(None),
         }
     }
 
     /// Returns what came of a stream since the last time, if it ends with an event.
-    pub(crate) fn events(&self) -> Option<&[u8]> {
+    #[must_use]
+    pub fn events(&self) -> Option<&[u8]> {
         self.body.ends_with(b"\n\n").then_some(&self.body)
     }
 
     /// Forgets what came of a stream.
-    pub(crate) fn clear_events(&mut self) {
+    pub fn clear_events(&mut self) {
         self.body.clear();
     }
 
