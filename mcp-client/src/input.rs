@@ -14,6 +14,7 @@ pub(crate) type CallInputHandler =
 /// The result of an input request, which [`Call::on_input`](crate::Call::on_input) returns. It has to be of the kind of the
 /// request.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "it is returned once for each request of a server")]
 #[non_exhaustive]
 pub enum InputResult {
     /// The result of an elicitation request.

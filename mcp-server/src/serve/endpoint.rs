@@ -44,7 +44,6 @@ pub type ResponseFuture = BoxFuture<Result<Response, ErrorObject>>;
 pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// The outcome of a dispatched request: ready at once, or a future of it.
-#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
 pub(crate) enum Dispatched {
     Ready(Result<Response, ErrorObject>),
     Pending(ResponseFuture),
