@@ -50,7 +50,7 @@
 //!         println!("{}: {}", tool.name, tool.description.unwrap_or_default());
 //!     }
 //!     let result = client.call_tool("count_words").arguments(&json!({ "text": "to be or not to be" })).await?;
-//!     println!("{}", result.content[0].as_text().unwrap_or_default());
+//!     println!("{}", result.to_text());
 //!     client.close().await;
 //!     Ok(())
 //! }
