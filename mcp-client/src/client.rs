@@ -7,8 +7,8 @@ use std::task::Poll;
 use mcp_kernel::CommandError;
 use mcp_kernel::client::ServerFacts;
 use mcp_types::{
-    CallToolRequestParams, CallToolResult, ClientCapability, CompleteRequestParams, CompleteResult, CompletionArgument,
-    CompletionReference, DiscoverResult, EmptyResult, Era, GetPromptRequestParams, GetPromptResult, ListPromptsResult,
+    CallToolResult, ClientCapability, CompleteRequestParams, CompleteResult, CompletionArgument, CompletionReference,
+    DiscoverResult, EmptyResult, Era, GetPromptRequestParams, GetPromptResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, Method, NotificationParams,
     PaginatedRequestParams, Prompt, RawObject, ReadResourceRequestParams, ReadResourceResult, Resource,
     ResourceTemplate, Revision, Root, SetLevelRequestParams, SubscriptionFilter, Tool,
@@ -146,7 +146,7 @@ impl Client {
     /// # }
     /// ```
     pub fn call_tool(&self, name: impl Into<String>) -> Call<CallToolResult> {
-        Call::new(self, Method::TOOLS_CALL, Params::Tool(CallToolRequestParams::new(name)))
+        Call::new(self, Method::TOOLS_CALL, Params::tool(name.into()))
     }
 
     /// Lists all tools of the server, over all pages.

@@ -66,7 +66,7 @@ impl<'a> Exchange<'a> {
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let (shared, method, params, options) = (self.shared, self.method, self.params, self.options);
         let (context, waiter) = (self.context, &mut self.waiter);
-        let headers_of = (shared.settings.kind == TransportKind::RequestPerCall).then_some(self.headers_of);
+        let headers_of = (shared.settings.kind == TransportKind::RequestPerCall).then(|| self.headers_of.take());
         let started = shared.with(|core, now| {
             let started = core.start_call(now, method, params, options, headers_of, context);
             match &started {

@@ -73,6 +73,8 @@ pub struct Call<R> {
     client: Client,
     method: Method,
     params: Params,
+    /// The name of the tool, once the parameters are encoded and until the call is sent.
+    tool: Option<String>,
     meta: Option<RequestMeta>,
     input_responses: Option<InputResponses>,
     request_state: Option<String>,
@@ -95,6 +97,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             client: client.clone(),
             method,
             params: params.into(),
+            tool: None,
             meta: None,
             input_responses: None,
             request_state: None,
@@ -237,7 +240,8 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 
     fn encode_params(&mut self) -> Result<RawObject, Error> {
-        let params = std::mem::replace(&mut self.params, Params::Invalid(Error::Cancelled)).encode()?;
+        let (params, tool) = std::mem::replace(&mut self.params, Params::Invalid(Error::Cancelled)).encode()?;
+        self.tool = tool;
         let (responses, state) = (self.input_responses.take(), self.request_state.take());
         if responses.is_none() && state.is_none() {
             return Ok(params);
@@ -330,7 +334,8 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         let mut retry: Option<Retry> = None;
         let mut next_round: Option<RawObject> = None;
         loop {
-            let headers_of = HeadersOf::call(&self.client.shared, &self.method, &self.context.extensions).await;
+            let tool = self.tool.take();
+            let headers_of = HeadersOf::call(&self.client.shared, &self.method, tool, &self.context.extensions).await;
             let outcome = self.exchange(next_round.as_ref().unwrap_or(&params), headers_of).await;
             let Response { outcome, sent_with } = match outcome {
                 Ok(response) => response,

@@ -204,11 +204,8 @@ impl Core {
     ) -> Started {
         self.start(context, |core, revision| match headers_of {
             Some(headers_of) if revision.era() == Era::Modern => {
-                let owner = match headers_of {
-                    HeadersOf::Client => core.cache.client(),
-                    HeadersOf::Call(owner) => owner,
-                };
-                let headers = core.tool_headers.get(owner, method, params);
+                let owner = headers_of.owner.unwrap_or_else(|| core.cache.client());
+                let headers = core.tool_headers.get(owner, method, params, headers_of.tool);
                 core.kernel.call_with_headers(now, method, params, options, headers)
             }
             Some(_) | None => core.kernel.call(now, method, params, options),
