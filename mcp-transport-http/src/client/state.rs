@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures_util::future::AbortHandle;
 use mcp_client::{CallId, CredentialFingerprint};
 
-use super::request::headers::Session;
+use super::request::headers::{Session, ToolNames};
 
 /// The session, the credentials and the calls in flight.
 #[derive(Default)]
@@ -14,6 +14,7 @@ pub(crate) struct State {
     /// The credentials of the latest request, if there is an authorizer.
     pub(crate) credentials: Option<CredentialFingerprint>,
     calls: BTreeMap<CallId, CallInFlight>,
+    pub(crate) tools: ToolNames,
 }
 
 struct CallInFlight {

@@ -127,7 +127,8 @@ impl RequestSender {
 
     /// Creates the request that posts a message.
     pub(crate) fn post(&self, url: &Url, outgoing: OutgoingMessage, session: &Session) -> Result<Request, String> {
-        let mut request = self.request(Verb::POST, url, headers::for_message(&outgoing, session)?);
+        let mut request =
+            self.request(Verb::POST, url, headers::for_message(&outgoing, session, &mut self.state().tools)?);
         *request.body_mut() = Some(outgoing.message.into_bytes().into());
         Ok(request)
     }
