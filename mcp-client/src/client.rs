@@ -145,8 +145,9 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn call_tool(&self, name: impl Into<String>) -> Call<CallToolResult> {
-        Call::new(self, Method::TOOLS_CALL, Params::tool(name.into()))
+    pub fn call_tool(&self, name: impl AsRef<str>) -> Call<CallToolResult> {
+        let has_headers = self.shared.settings.kind == TransportKind::RequestPerCall;
+        Call::new(self, Method::TOOLS_CALL, Params::tool(name.as_ref(), has_headers))
     }
 
     /// Lists all tools of the server, over all pages.

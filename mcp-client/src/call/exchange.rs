@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use mcp_kernel::client::CallResult;
 use mcp_kernel::{CallError, CallId, CallOptions};
-use mcp_types::{Method, ProgressNotificationParams, RawObject, Revision};
+use mcp_types::{Method, ObjectRef, ProgressNotificationParams, Revision};
 
 use crate::call::headers::HeadersOf;
 use crate::close_reason::CloseReason;
@@ -23,7 +23,7 @@ use crate::transport::{CredentialFingerprint, TransportKind};
 pub(crate) struct Exchange<'a> {
     shared: &'a Arc<Shared>,
     method: &'a Method,
-    params: &'a RawObject,
+    params: ObjectRef<'a>,
     options: CallOptions,
     context: &'a CallContext,
     headers_of: HeadersOf,
@@ -52,7 +52,7 @@ impl<'a> Exchange<'a> {
     pub(crate) fn new(
         shared: &'a Arc<Shared>,
         method: &'a Method,
-        params: &'a RawObject,
+        params: ObjectRef<'a>,
         options: CallOptions,
         context: &'a CallContext,
         headers_of: HeadersOf,

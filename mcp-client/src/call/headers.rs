@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_kernel::client::CallHeaders;
-use mcp_types::{HeaderParam, ListToolsResult, Method, RawObject};
+use mcp_types::{HeaderParam, ListToolsResult, Method, ObjectRef, RawObject};
 use serde::Deserialize;
 
 use crate::cache::Owner;
@@ -176,7 +176,7 @@ impl ToolHeaders {
         &mut self,
         owner: Owner,
         method: &Method,
-        params: &RawObject,
+        params: ObjectRef<'_>,
         tool: Option<String>,
     ) -> CallHeaders {
         let Some(name) = tool.or_else(|| name_of(method, params)) else { return CallHeaders::default() };
@@ -211,7 +211,7 @@ fn size(tool: &str, params: &[HeaderParam]) -> usize {
 }
 
 /// Returns the parameter that names what is called.
-fn name_of(method: &Method, params: &RawObject) -> Option<String> {
+fn name_of(method: &Method, params: ObjectRef<'_>) -> Option<String> {
     let member = method.name_member()?;
     let named: Named<'_> = params.decode().ok()?;
     let name = match member {
@@ -267,7 +267,7 @@ mod tests {
     fn header(headers: &mut ToolHeaders, owner: Owner) -> Option<String> {
         let params = RawObject::new(&json!({ "name": "t", "arguments": { "p": "x" } })).unwrap();
         let [headers, named] =
-            [None, Some("t".to_owned())].map(|tool| headers.get(owner, &Method::TOOLS_CALL, &params, tool));
+            [None, Some("t".to_owned())].map(|tool| headers.get(owner, &Method::TOOLS_CALL, (&params).into(), tool));
         assert_eq!(headers, named);
         assert_eq!(headers.name.as_deref(), Some("t"));
         headers.params.into_iter().next().map(|(name, _)| name)

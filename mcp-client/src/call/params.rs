@@ -1,6 +1,6 @@
 //! The parameters of a call.
 
-use mcp_types::{CallToolRequestParams, GetPromptRequestParams, RawObject};
+use mcp_types::{CallToolRequestParams, GetPromptRequestParams, ObjectBuf, ObjectRef, RawObject};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -8,44 +8,46 @@ use crate::error::Error;
 /// The parameters of a call: encoded, or still to be completed by the builder methods of [`Call`](super::Call).
 pub(crate) enum Params {
     Encoded(RawObject),
-    /// A tool call, which is encoded when it has arguments.
     Tool {
-        name: String,
-        encoded: Option<RawObject>,
+        params: ObjectBuf,
+        has_arguments: bool,
+        /// The name of the tool, if it is sent in a header.
+        name: Option<String>,
     },
     Prompt(GetPromptRequestParams),
     Invalid(Error),
 }
 
 impl Params {
-    pub(crate) fn tool(name: String) -> Self {
-        Self::Tool { name, encoded: None }
+    /// Creates the parameters of a tool call.
+    pub(crate) fn tool(name: &str, has_headers: bool) -> Self {
+        let mut params = ObjectBuf::new();
+        match params.push("name", name) {
+            Ok(()) => Self::Tool { params, has_arguments: false, name: has_headers.then(|| name.to_owned()) },
+            Err(error) => Self::Invalid(invalid(error)),
+        }
     }
 
-    /// Encodes the parameters; also returns the name of a tool.
-    pub(super) fn encode(self) -> Result<(RawObject, Option<String>), Error> {
-        let encoded = match self {
-            Self::Encoded(params) => Ok((params, None)),
-            Self::Tool { name, encoded: Some(params) } => Ok((params, Some(name))),
-            Self::Tool { name, encoded: None } => {
-                RawObject::new(&CallToolRequestParams::new(&name)).map(|params| (params, Some(name)))
-            }
-            Self::Prompt(params) => RawObject::new(&params).map(|params| (params, None)),
-            Self::Invalid(error) => return Err(error),
-        };
-        encoded.map_err(invalid)
+    /// Encodes the parameters; also returns the name of a tool, if it is sent in a header.
+    pub(super) fn encode(self) -> Result<(ObjectBuf, Option<String>), Error> {
+        match self {
+            Self::Encoded(params) => Ok((params.into(), None)),
+            Self::Tool { params, name, .. } => Ok((params, name)),
+            Self::Prompt(params) => Ok((RawObject::new(&params).map_err(invalid)?.into(), None)),
+            Self::Invalid(error) => Err(error),
+        }
     }
 
     /// Sets the arguments of a tool call.
     pub(super) fn tool_arguments(self, arguments: &(impl Serialize + ?Sized)) -> Self {
         let params = match self {
-            Self::Tool { name, .. } => {
-                encode_tool(&name, arguments).map(|params| Self::Tool { name, encoded: Some(params) })
+            Self::Tool { mut params, has_arguments: false, name } => {
+                let written = params.push_object("arguments", arguments);
+                written.map(|()| Self::Tool { params, has_arguments: true, name })
             }
-            Self::Encoded(params) => params
-                .decode::<CallToolRequestParams>()
-                .and_then(|params| RawObject::new(&params.arguments(RawObject::new(arguments)?)))
-                .map(Self::Encoded),
+            Self::Tool { params, has_arguments: true, name } => replace_arguments((&params).into(), arguments)
+                .map(|params| Self::Tool { params: params.into(), has_arguments: true, name }),
+            Self::Encoded(params) => replace_arguments((&params).into(), arguments).map(Self::Encoded),
             other @ (Self::Prompt(_) | Self::Invalid(_)) => return other,
         };
         params.unwrap_or_else(|error| Self::Invalid(invalid(error)))
@@ -74,22 +76,13 @@ impl From<Result<RawObject, serde_json::Error>> for Params {
     }
 }
 
-/// Encodes the parameters of a tool call with its arguments, in one buffer.
-fn encode_tool(name: &str, arguments: &(impl Serialize + ?Sized)) -> Result<RawObject, serde_json::Error> {
-    let params = RawObject::new(&ToolParams { name, arguments })?;
-    // The text tells whether the arguments are an object, unless the name has escapes.
-    let rest = params.as_str().strip_prefix(r#"{"name":""#).and_then(|rest| rest.strip_prefix(name));
-    if rest.is_some_and(|rest| rest.starts_with(r#"","arguments":{"#)) {
-        return Ok(params);
-    }
-    RawObject::new(&ToolParams { name, arguments: &RawObject::new(arguments)? })
-}
-
-/// The parameters of a tool call that applications set.
-#[derive(Serialize)]
-struct ToolParams<'a, A: ?Sized> {
-    name: &'a str,
-    arguments: &'a A,
+/// Encodes the parameters of a tool call with other arguments.
+fn replace_arguments(
+    params: ObjectRef<'_>,
+    arguments: &(impl Serialize + ?Sized),
+) -> Result<RawObject, serde_json::Error> {
+    let params: CallToolRequestParams = params.decode()?;
+    RawObject::new(&params.arguments(RawObject::new(arguments)?))
 }
 
 pub(super) fn invalid(error: serde_json::Error) -> Error {
@@ -102,25 +95,25 @@ mod tests {
 
     use super::*;
 
-    fn encoded(name: &str, arguments: &serde_json::Value) -> Result<String, String> {
-        let params = Params::tool(name.to_owned()).tool_arguments(&json!({ "before": 1 })).tool_arguments(arguments);
-        params.encode().map(|(params, _)| params.to_string()).map_err(|error| error.to_string())
+    fn encoded(params: Params) -> Result<String, String> {
+        params.encode().map(|(params, _)| params.as_str().to_owned()).map_err(|error| error.to_string())
     }
 
-    /// Names and arguments are encoded as they are, whatever characters they have.
+    /// Names and arguments are encoded as they are, and the last arguments count.
     #[test]
     fn the_parameters_of_a_tool_call_are_encoded() {
-        for name in ["", "t", "grüß", "a\"b", "a\\", "\\", "\"", "x\",\"arguments\":{", "\n"] {
+        for name in ["", "t", "gr\u{fc}\u{df}", "a\"b", "a\\", "x\",\"arguments\":{", "\n"] {
             let arguments = json!({ "a": { "b": [1] } });
-            let expected =
-                RawObject::new(&CallToolRequestParams::new(name).arguments(RawObject::new(&arguments).unwrap()));
-            assert_eq!(encoded(name, &arguments), Ok(expected.unwrap().to_string()));
+            let params = CallToolRequestParams::new(name);
+            assert_eq!(encoded(Params::tool(name, false)), Ok(RawObject::new(&params).unwrap().to_string()));
+            let expected = RawObject::new(&params.arguments(RawObject::new(&arguments).unwrap())).unwrap();
+            let once = Params::tool(name, true).tool_arguments(&arguments);
+            let twice = Params::tool(name, true).tool_arguments(&json!({ "before": 1 })).tool_arguments(&arguments);
+            assert_eq!([encoded(once), encoded(twice)], [Ok(expected.to_string()), Ok(expected.to_string())]);
             for (arguments, found) in [(json!([1]), "an array"), (json!(null), "null"), (json!("{"), "a string")] {
-                let error = encoded(name, &arguments).unwrap_err();
+                let error = encoded(Params::tool(name, false).tool_arguments(&arguments)).unwrap_err();
                 assert!(error.ends_with(&format!("expected an object, found {found}")), "{error}");
             }
         }
-        let bare = Params::tool("t".to_owned()).encode().map(|(params, name)| (params.to_string(), name));
-        assert_eq!(bare.ok(), Some((r#"{"name":"t"}"#.to_owned(), Some("t".to_owned()))));
     }
 }

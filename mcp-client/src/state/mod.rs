@@ -12,7 +12,7 @@ use std::task::Waker;
 
 use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, ServerFacts, Transmit};
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
-use mcp_types::{Era, LoggingLevel, Method, ProtocolVersion, RawObject, Revision, SubscriptionFilter};
+use mcp_types::{Era, LoggingLevel, Method, ObjectRef, ProtocolVersion, Revision, SubscriptionFilter};
 
 use crate::cache::{Cache, Owner};
 use crate::call::headers::{HeadersOf, ToolHeaders};
@@ -197,7 +197,7 @@ impl Core {
         &mut self,
         now: Time,
         method: &Method,
-        params: &RawObject,
+        params: ObjectRef<'_>,
         options: CallOptions,
         headers_of: Option<HeadersOf>,
         context: &CallContext,
