@@ -51,8 +51,9 @@ pub(crate) fn for_message(
     session: &Session,
     tools: &mut ToolNames,
 ) -> Result<HeaderMap, String> {
-    // There is room for the headers that the HTTP client adds.
+    // The HTTP client copies the headers without their spare room, and would have to make room for the length.
     let mut head = HeaderMap::with_capacity(12);
+    head.insert(CONTENT_LENGTH, HeaderValue::from(outgoing.message.len()));
     head.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
     head.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
     match outgoing.revision {

@@ -121,7 +121,9 @@ impl RequestSender {
     pub(crate) fn request(&self, verb: Verb, url: &Url, headers: HeaderMap) -> Request {
         let mut request = Request::new(verb, url.clone());
         *request.headers_mut() = headers;
-        request.headers_mut().extend(self.headers.clone());
+        for (name, value) in &self.headers {
+            request.headers_mut().append(name, value.clone());
+        }
         request
     }
 
