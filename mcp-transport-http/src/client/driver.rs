@@ -26,9 +26,13 @@ use super::request::standalone_stream::{StreamEnd, forward, listen};
 ///
 /// Calls run concurrently. Notifications and responses are sent one after the other, in order; while
 /// `notifications/initialized` is being sent, calls wait.
-pub(crate) struct Driver {
+struct Driver<C> {
     client: TransportHandle,
     sender: Arc<RequestSender>,
+    /// The calls in flight, which are not boxed, because most requests are calls.
+    calls: FuturesUnordered<Abortable<C>>,
+    run_call: fn(Post, Request) -> C,
+    /// The other requests in flight.
     requests: FuturesUnordered<Abortable<Pin<Box<dyn Future<Output = Ended> + Send>>>>,
     listening: Option<AbortHandle>,
     /// Queued notifications and responses, and their size. They are boxed, because the queue keeps its capacity.
@@ -70,32 +74,38 @@ const FINAL_POSTS_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the server may take to end a session.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Driver {
-    /// Runs until the client is closed.
-    pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
-        let Ok(id) = client.session_id().map(|id| HeaderValue::from_str(&id)).transpose() else {
-            let why = "the id of the session to resume has characters that are not allowed in a header";
-            return client.close(CloseReason::Disconnected(why.to_owned()));
-        };
-        sender.state().session = Session { id, generation: 0, owner: client.session_owner() };
-        let driver = Self {
-            client,
-            sender: Arc::new(sender),
-            requests: FuturesUnordered::new(),
-            listening: None,
-            one_way_posts: VecDeque::new(),
-            one_way_bytes: 0,
-            one_way_in_flight: None,
-            queued_calls: VecDeque::new(),
-            is_opening: false,
-            revision: None,
-            wants_stream: false,
-            sse_endpoint: None,
-            alarm: None,
-        };
-        driver.drive().await;
-    }
+/// Runs until the client is closed.
+pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
+    let Ok(id) = client.session_id().map(|id| HeaderValue::from_str(&id)).transpose() else {
+        let why = "the id of the session to resume has characters that are not allowed in a header";
+        return client.close(CloseReason::Disconnected(why.to_owned()));
+    };
+    sender.state().session = Session { id, generation: 0, owner: client.session_owner() };
+    let driver = Driver {
+        client,
+        sender: Arc::new(sender),
+        calls: FuturesUnordered::new(),
+        run_call,
+        requests: FuturesUnordered::new(),
+        listening: None,
+        one_way_posts: VecDeque::new(),
+        one_way_bytes: 0,
+        one_way_in_flight: None,
+        queued_calls: VecDeque::new(),
+        is_opening: false,
+        revision: None,
+        wants_stream: false,
+        sse_endpoint: None,
+        alarm: None,
+    };
+    driver.drive().await;
+}
 
+async fn run_call(post: Post, request: Request) -> Ended {
+    Ended::Call(post.call, post.run(request).await.unwrap_or_else(|end| end))
+}
+
+impl<C: Future<Output = Ended> + Send> Driver<C> {
     async fn drive(mut self) {
         let why = loop {
             let alarm = async {
@@ -105,7 +115,7 @@ impl Driver {
                 }
             };
             // Timers come first, so that nothing delays them. Commands come before requests, so that responses do not pile
-            // up in the client.
+            // up in the client. Calls come last, because there may be many of them.
             tokio::select! {
                 biased;
                 () = alarm => {
@@ -117,6 +127,9 @@ impl Driver {
                     None => break CloseReason::ByClient,
                 },
                 Some(ended) = self.requests.next() => if let Some(why) = self.ended(ended) {
+                    break why;
+                },
+                Some(ended) = self.calls.next() => if let Some(why) = self.ended(ended) {
                     break why;
                 },
             }
@@ -132,7 +145,7 @@ impl Driver {
         if why == CloseReason::ByClient {
             let _ = tokio::time::timeout(FINAL_POSTS_TIMEOUT, self.finish_one_way_posts()).await;
         }
-        drop(self.requests);
+        drop((self.requests, self.calls));
         let session = self.sender.state().session.clone();
         if self.sender.options.end_session_on_close && session.id.is_some() && self.sse_endpoint.is_none() {
             let head = headers::for_delete(self.revision, &session);
@@ -261,7 +274,8 @@ impl Driver {
 
     fn start_call(&self, post: Post, request: Request) {
         let call = post.call;
-        let abort = self.start(async move { Ended::Call(call, post.run(request).await.unwrap_or_else(|end| end)) });
+        let (abort, registration) = AbortHandle::new_pair();
+        self.calls.push(Abortable::new((self.run_call)(post, request), registration));
         self.sender.state().insert(call, abort);
     }
 

@@ -10,7 +10,7 @@ use mcp_client::{Clock, CloseReason, CredentialSource, Transport, TransportHandl
 use reqwest::{ClientBuilder, Url};
 
 use super::authorizer::{Authorizer, Credential, Fixed, InvalidCredential};
-use super::driver::Driver;
+use super::driver;
 use super::fingerprint::{AuthorizerFingerprint, Fingerprinter};
 use super::request::headers::is_reserved;
 use super::request::sender::{RequestSender, describe, own_client};
@@ -256,7 +256,7 @@ impl Transport for HttpTransport {
                 let url = request.url().clone();
                 let responses = handle.responses();
                 let sender = RequestSender::new(client, url, headers, authorizer, options, fingerprints, responses);
-                drop(tokio::spawn(Driver::run(sender, handle)));
+                drop(tokio::spawn(driver::run(sender, handle)));
             }
             Err(why) => handle.close(CloseReason::Disconnected(format!("cannot create an HTTP client: {why}"))),
         }
