@@ -178,7 +178,7 @@ impl Client {
 
     /// Gets a prompt, with the arguments that [`Call::argument`] sets.
     pub fn get_prompt(&self, name: impl Into<String>) -> Call<GetPromptResult> {
-        Call::new(self, Method::PROMPTS_GET, Params::Prompt(GetPromptRequestParams::new(name)))
+        Call::new(self, Method::PROMPTS_GET, Params::Prompt(Box::new(GetPromptRequestParams::new(name))))
     }
 
     /// Lists all resources of the server, over all pages.

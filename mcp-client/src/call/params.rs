@@ -14,7 +14,7 @@ pub(crate) enum Params {
         /// The name of the tool, if it is sent in a header.
         name: Option<String>,
     },
-    Prompt(GetPromptRequestParams),
+    Prompt(Box<GetPromptRequestParams>),
     Invalid(Error),
 }
 
@@ -57,7 +57,7 @@ impl Params {
     pub(super) fn prompt_argument(self, name: String, value: String) -> Self {
         let params = match self {
             Self::Prompt(params) => Ok(params),
-            Self::Encoded(params) => params.decode::<GetPromptRequestParams>(),
+            Self::Encoded(params) => params.decode(),
             other @ (Self::Tool { .. } | Self::Invalid(_)) => return other,
         };
         match params {
