@@ -1,12 +1,14 @@
 //! The task that drives a client's transport.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::future::{AbortHandle, Abortable, Aborted};
+use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderValue, Method as Verb};
 use mcp_client::{CallId, CloseReason, OutgoingMessage, TransportCommand, TransportHandle};
@@ -30,7 +32,7 @@ struct Driver<C> {
     client: TransportHandle,
     sender: Arc<RequestSender>,
     /// The calls in flight, which are not boxed, because most requests are calls.
-    calls: FuturesUnordered<Abortable<C>>,
+    calls: FuturesUnordered<C>,
     run_call: fn(Post, Request) -> C,
     /// The other requests in flight.
     requests: FuturesUnordered<Abortable<Pin<Box<dyn Future<Output = Ended> + Send>>>>,
@@ -56,6 +58,8 @@ struct Driver<C> {
 /// A request that has ended.
 enum Ended {
     Call(CallId, PostEnd),
+    /// A request that was aborted.
+    Aborted,
     OneWay(Option<SessionLost>),
     Stream(StreamEnd),
 }
@@ -101,8 +105,16 @@ pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
     driver.drive().await;
 }
 
+/// Makes a call, until it is aborted.
 async fn run_call(post: Post, request: Request) -> Ended {
-    Ended::Call(post.call, post.run(request).await.unwrap_or_else(|end| end))
+    let mut run = pin!(post.run(request));
+    poll_fn(|cx| {
+        if !post.sender.state().is_open(post.call, cx.waker()) {
+            return Poll::Ready(Ended::Aborted);
+        }
+        run.as_mut().poll(cx).map(|end| Ended::Call(post.call, end.unwrap_or_else(|end| end)))
+    })
+    .await
 }
 
 impl<C: Future<Output = Ended> + Send> Driver<C> {
@@ -126,7 +138,7 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                     Some(command) => self.execute(command),
                     None => break CloseReason::ByClient,
                 },
-                Some(ended) = self.requests.next() => if let Some(why) = self.ended(ended) {
+                Some(ended) = self.requests.next() => if let Some(why) = self.ended(ended.unwrap_or(Ended::Aborted)) {
                     break why;
                 },
                 Some(ended) = self.calls.next() => if let Some(why) = self.ended(ended) {
@@ -175,7 +187,8 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
         match command {
             TransportCommand::Send(outgoing) => self.send(outgoing),
             TransportCommand::Abort { call } => {
-                self.sender.state().abort(call);
+                let aborted = self.sender.state().abort(call);
+                aborted.into_iter().for_each(Waker::wake);
                 self.queued_calls.retain(|queued| queued.call != Some(call));
             }
             TransportCommand::Ready { revision } => {
@@ -273,10 +286,8 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
     }
 
     fn start_call(&self, post: Post, request: Request) {
-        let call = post.call;
-        let (abort, registration) = AbortHandle::new_pair();
-        self.calls.push(Abortable::new((self.run_call)(post, request), registration));
-        self.sender.state().insert(call, abort);
+        self.sender.state().insert(post.call);
+        self.calls.push((self.run_call)(post, request));
     }
 
     fn start(&self, work: impl Future<Output = Ended> + Send + 'static) -> AbortHandle {
@@ -286,9 +297,9 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
     }
 
     /// Handles the end of a request. Returns the reason if the connection is lost.
-    fn ended(&mut self, ended: Result<Ended, Aborted>) -> Option<CloseReason> {
+    fn ended(&mut self, ended: Ended) -> Option<CloseReason> {
         match ended {
-            Ok(Ended::Call(call, end)) => {
+            Ended::Call(call, end) => {
                 self.sender.state().remove(call);
                 match end {
                     PostEnd::Ended(why) => self.sender.responses.handle_stream_ended(call, why),
@@ -301,7 +312,7 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                     PostEnd::LegacySse(found) => self.use_legacy_sse(call, *found),
                 }
             }
-            Ok(Ended::OneWay(lost)) => {
+            Ended::OneWay(lost) => {
                 if self.one_way_in_flight.take() == Some(true) {
                     self.is_opening = false;
                 }
@@ -309,9 +320,9 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                     self.session_lost(None, lost);
                 }
             }
-            Ok(Ended::Stream(StreamEnd::SessionLost(lost))) => self.session_lost(None, lost),
-            Ok(Ended::Stream(StreamEnd::Unreachable(why))) => return Some(CloseReason::Disconnected(why)),
-            Ok(Ended::Stream(StreamEnd::Abandoned)) | Err(Aborted) => {}
+            Ended::Stream(StreamEnd::SessionLost(lost)) => self.session_lost(None, lost),
+            Ended::Stream(StreamEnd::Unreachable(why)) => return Some(CloseReason::Disconnected(why)),
+            Ended::Stream(StreamEnd::Abandoned) | Ended::Aborted => {}
         }
         self.start_pending();
         None

@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -227,8 +228,9 @@ impl RequestSender {
         self.end_subscriptions(ended);
     }
 
-    fn end_subscriptions(&self, subscriptions: Vec<CallId>) {
-        for call in subscriptions {
+    fn end_subscriptions(&self, subscriptions: Vec<(CallId, Option<Waker>)>) {
+        for (call, waker) in subscriptions {
+            waker.into_iter().for_each(Waker::wake);
             self.responses.handle_stream_ended(call, Some("the credentials changed".to_owned()));
         }
     }
