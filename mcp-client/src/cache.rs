@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mcp_kernel::{Change, Time};
 use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::{Method, RawObject};
+use mcp_types::{Method, ObjectRef};
 
 use crate::transport::CredentialFingerprint;
 
@@ -94,7 +94,7 @@ impl Cache {
     }
 
     /// Returns the key of a request; `None` if its result must not be cached.
-    pub(crate) fn key(&self, method: &Method, params: &RawObject) -> Option<CacheKey> {
+    pub(crate) fn key(&self, method: &Method, params: ObjectRef<'_>) -> Option<CacheKey> {
         let kind = match method.as_str() {
             "server/discover" => Kind::Discover,
             "tools/list" => Kind::Tools,
@@ -253,6 +253,7 @@ fn size(key: &EntryKey, result: &PayloadBuf) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use mcp_types::RawObject;
     use mcp_types::jsonrpc::Limits;
 
     use super::*;
@@ -263,9 +264,9 @@ mod tests {
     fn sec_8_private_answers_are_for_those_who_are_known() {
         let now = Time::EPOCH;
         let mut cache = Cache::new(256);
-        let params = serde_json::from_str("{}").unwrap();
+        let params: RawObject = serde_json::from_str("{}").unwrap();
         for (scope, is_private) in [("private", true), ("public", false)] {
-            let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
+            let key = cache.key(&Method::TOOLS_LIST, (&params).into()).unwrap();
             let text = format!(r#"{{"ttlMs":1000,"cacheScope":"{scope}","tools":[]}}"#);
             let result = PayloadBuf::parse(&text, &Limits::default()).unwrap();
             let [one, other] = [1, 2].map(|number| Owner::Known(CredentialFingerprint::new([0; 16], [number; 32])));
@@ -287,17 +288,17 @@ mod tests {
     fn gw_6_private_results_are_kept_by_credential() {
         let now = Time::EPOCH;
         let mut cache = Cache::new(256);
-        let params = serde_json::from_str("{}").unwrap();
+        let params: RawObject = serde_json::from_str("{}").unwrap();
         let users = [1, 2, 3].map(|number| CredentialFingerprint::new([0; 16], [number; 32]));
         let result = |text: &str| PayloadBuf::parse(text, &Limits::default()).unwrap();
         assert_eq!(cache.set_client(users[0]), None);
         for (number, user) in users.into_iter().enumerate() {
-            let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
+            let key = cache.key(&Method::TOOLS_LIST, (&params).into()).unwrap();
             let own = result(&format!(r#"{{"ttlMs":1000,"tools":[],"number":{number}}}"#));
             cache.insert(key, &own, Owner::Known(user), now);
         }
         let found = |cache: &mut Cache| {
-            let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
+            let key = cache.key(&Method::TOOLS_LIST, (&params).into()).unwrap();
             users.map(|user| match cache.get(&key, Owner::Known(user), now) {
                 Cached::Hit(result) => Some(result.get("number").unwrap().get().to_owned()),
                 Cached::Private | Cached::Miss => None,
@@ -306,7 +307,7 @@ mod tests {
         assert_eq!(found(&mut cache), ["0", "1", "2"].map(|number| Some(number.to_owned())));
         assert_eq!(cache.set_client(users[1]), Some(users[0]));
         assert_eq!(found(&mut cache), [None, Some("1".to_owned()), Some("2".to_owned())]);
-        let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
+        let key = cache.key(&Method::TOOLS_LIST, (&params).into()).unwrap();
         let public = result(r#"{"ttlMs":1000,"cacheScope":"public","tools":[],"number":9}"#);
         cache.insert(key, &public, Owner::Known(users[2]), now);
         assert_eq!(found(&mut cache), [(); 3].map(|()| Some("9".to_owned())));
@@ -321,8 +322,8 @@ mod tests {
         let result = PayloadBuf::parse(r#"{"ttlMs":60000,"tools":[]}"#, &Limits::default()).unwrap();
         for number in 0..100 {
             let cursor = format!("{{\"cursor\":\"{number}{}\"}}", "x".repeat(100_000));
-            let params = serde_json::from_str(&cursor).unwrap();
-            let key = cache.key(&Method::TOOLS_LIST, &params).unwrap();
+            let params: RawObject = serde_json::from_str(&cursor).unwrap();
+            let key = cache.key(&Method::TOOLS_LIST, (&params).into()).unwrap();
             cache.insert(key, &result, Owner::Fixed, now);
         }
         let kept: usize = cache.entries.iter().map(|(key, entry)| size(key, &entry.result)).sum();

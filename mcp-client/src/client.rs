@@ -7,8 +7,8 @@ use std::task::Poll;
 use mcp_kernel::CommandError;
 use mcp_kernel::client::ServerFacts;
 use mcp_types::{
-    CallToolRequestParams, CallToolResult, ClientCapability, CompleteRequestParams, CompleteResult, CompletionArgument,
-    CompletionReference, DiscoverResult, EmptyResult, Era, GetPromptRequestParams, GetPromptResult, ListPromptsResult,
+    CallToolResult, ClientCapability, CompleteRequestParams, CompleteResult, CompletionArgument, CompletionReference,
+    DiscoverResult, EmptyResult, Era, GetPromptRequestParams, GetPromptResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, Method, NotificationParams,
     PaginatedRequestParams, Prompt, RawObject, ReadResourceRequestParams, ReadResourceResult, Resource,
     ResourceTemplate, Revision, Root, SetLevelRequestParams, SubscriptionFilter, Tool,
@@ -145,8 +145,9 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn call_tool(&self, name: impl Into<String>) -> Call<CallToolResult> {
-        Call::new(self, Method::TOOLS_CALL, Params::Tool(CallToolRequestParams::new(name)))
+    pub fn call_tool(&self, name: impl AsRef<str>) -> Call<CallToolResult> {
+        let has_headers = self.shared.settings.kind == TransportKind::RequestPerCall;
+        Call::new(self, Method::TOOLS_CALL, Params::tool(name.as_ref(), has_headers))
     }
 
     /// Lists all tools of the server, over all pages.
@@ -177,7 +178,7 @@ impl Client {
 
     /// Gets a prompt, with the arguments that [`Call::argument`] sets.
     pub fn get_prompt(&self, name: impl Into<String>) -> Call<GetPromptResult> {
-        Call::new(self, Method::PROMPTS_GET, Params::Prompt(GetPromptRequestParams::new(name)))
+        Call::new(self, Method::PROMPTS_GET, Params::Prompt(Box::new(GetPromptRequestParams::new(name))))
     }
 
     /// Lists all resources of the server, over all pages.

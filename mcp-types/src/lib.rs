@@ -96,7 +96,7 @@
 //! | progress, cancellation, logging | [`ProgressNotificationParams`], [`ProgressToken`], [`CancelledNotificationParams`], [`LoggingMessageNotificationParams`], [`LoggingLevel`] |
 //! | metadata | [`RequestMeta`], [`ResultMeta`], [`NotificationMeta`], [`Meta`]; [`meta`]: reserved keys, naming rules, trace context |
 //! | tasks | [`tasks`] (the extension), [`core_tasks`] (experimental in 2025-11-25) |
-//! | raw JSON | [`RawJson`], [`RawObject`], [`JsonObject`], [`Number`], [`OrderedMap`], [`OneOrMany`]; [`parse_value`] |
+//! | raw JSON | [`RawJson`], [`RawObject`], [`ObjectBuf`], [`ObjectRef`], [`JsonObject`], [`Number`], [`OrderedMap`], [`OneOrMany`]; [`parse_value`] |
 //!
 //! # Features
 //!
@@ -115,7 +115,7 @@ mod vocabulary;
 
 pub use codec::{OneOrMany, UnknownValue};
 pub use generated::*;
-pub use json::{Number, OrderedMap, RawJson, RawObject, SchemaBudget, base64, parse_value};
+pub use json::{Number, ObjectBuf, ObjectRef, OrderedMap, RawJson, RawObject, SchemaBudget, base64, parse_value};
 pub use revision::{
     Era, ProtocolVersion, Restrict, Restriction, Revision, UnknownRevision, gate, restrict_raw, restrict_to,
 };

@@ -1,6 +1,6 @@
 //! Tool and prompt calls.
 
-use mcp_types::{CallToolResult, GetPromptResult, RawObject};
+use mcp_types::{CallToolResult, GetPromptResult};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -10,7 +10,7 @@ use crate::error::Error;
 impl Call<CallToolResult> {
     /// Sets the arguments of the tool: a value that serializes to a JSON object.
     pub fn arguments(mut self, arguments: &(impl Serialize + ?Sized)) -> Self {
-        self.params = self.params.tool_arguments(RawObject::new(arguments));
+        self.params = self.params.tool_arguments(arguments);
         self
     }
 

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use mcp_kernel::client::CallResult;
 use mcp_kernel::{CallError, CallId, CallOptions};
-use mcp_types::{Method, ProgressNotificationParams, RawObject, Revision};
+use mcp_types::{Method, ObjectRef, ProgressNotificationParams, Revision};
 
 use crate::call::headers::HeadersOf;
 use crate::close_reason::CloseReason;
@@ -23,7 +23,7 @@ use crate::transport::{CredentialFingerprint, TransportKind};
 pub(crate) struct Exchange<'a> {
     shared: &'a Arc<Shared>,
     method: &'a Method,
-    params: &'a RawObject,
+    params: ObjectRef<'a>,
     options: CallOptions,
     context: &'a CallContext,
     headers_of: HeadersOf,
@@ -52,7 +52,7 @@ impl<'a> Exchange<'a> {
     pub(crate) fn new(
         shared: &'a Arc<Shared>,
         method: &'a Method,
-        params: &'a RawObject,
+        params: ObjectRef<'a>,
         options: CallOptions,
         context: &'a CallContext,
         headers_of: HeadersOf,
@@ -66,7 +66,7 @@ impl<'a> Exchange<'a> {
     fn start(&mut self, cx: &mut Context<'_>) -> Poll<Failure> {
         let (shared, method, params, options) = (self.shared, self.method, self.params, self.options);
         let (context, waiter) = (self.context, &mut self.waiter);
-        let headers_of = (shared.settings.kind == TransportKind::RequestPerCall).then_some(self.headers_of);
+        let headers_of = (shared.settings.kind == TransportKind::RequestPerCall).then(|| self.headers_of.take());
         let started = shared.with(|core, now| {
             let started = core.start_call(now, method, params, options, headers_of, context);
             match &started {

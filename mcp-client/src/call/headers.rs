@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mcp_kernel::client::CallHeaders;
-use mcp_types::{HeaderParam, ListToolsResult, Method, RawObject};
+use mcp_types::{HeaderParam, ListToolsResult, Method, ObjectRef, RawObject};
 use serde::Deserialize;
 
 use crate::cache::Owner;
@@ -38,25 +38,37 @@ struct ToolTable {
     last_use: u64,
 }
 
-/// Whose list of tools determines the headers of a call.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum HeadersOf {
-    /// That of the client: the call has no credentials of its own.
-    Client,
-    /// That of these credentials; if they are not known, only a public one.
-    Call(Owner),
+/// What determines the headers of a call.
+#[derive(Debug)]
+pub(crate) struct HeadersOf {
+    /// The credentials whose list of tools counts; if they are not known, only a public one. `None` is the client: the call
+    /// has no credentials of its own.
+    pub(crate) owner: Option<Owner>,
+    /// The name of the tool, if it is known without a look at the parameters.
+    pub(crate) tool: Option<String>,
 }
 
 impl HeadersOf {
     /// Determines it for a call with these values.
-    pub(crate) async fn call(shared: &Shared, method: &Method, extensions: &CallExtensions) -> Self {
+    pub(crate) async fn call(
+        shared: &Shared,
+        method: &Method,
+        tool: Option<String>,
+        extensions: &CallExtensions,
+    ) -> Self {
         if extensions.is_empty() {
-            return Self::Client;
+            return Self { owner: None, tool };
         }
         let depends_on_credentials = *method == Method::TOOLS_CALL
             && shared.settings.credentials.is_some()
             && shared.read(|core| core.tool_headers.has_private());
-        Self::Call(if depends_on_credentials { shared.owner_of(extensions).await } else { Owner::Unknown })
+        let owner = if depends_on_credentials { shared.owner_of(extensions).await } else { Owner::Unknown };
+        Self { owner: Some(owner), tool }
+    }
+
+    /// Takes the name of the tool. A call that is not sent with it gets the name from its parameters later.
+    pub(crate) fn take(&mut self) -> Self {
+        Self { owner: self.owner, tool: self.tool.take() }
     }
 }
 
@@ -159,25 +171,24 @@ impl ToolHeaders {
         !self.private.is_empty()
     }
 
-    /// Returns the headers of a call with the credentials of `owner`.
-    pub(crate) fn get(&mut self, owner: Owner, method: &Method, params: &RawObject) -> CallHeaders {
-        let Some(member) = method.name_member() else { return CallHeaders::default() };
-        let Ok(named) = params.decode::<Named<'_>>() else { return CallHeaders::default() };
-        let name = match member {
-            "name" => named.name,
-            "uri" => named.uri,
-            _ => named.task_id,
-        };
-        let Some(name) = name else { return CallHeaders::default() };
-        let mut params = Vec::new();
+    /// Returns the headers of a call with the credentials of `owner`. `tool` is the name of the tool, if the caller has it.
+    pub(crate) fn get(
+        &mut self,
+        owner: Owner,
+        method: &Method,
+        params: ObjectRef<'_>,
+        tool: Option<String>,
+    ) -> CallHeaders {
+        let Some(name) = tool.or_else(|| name_of(method, params)) else { return CallHeaders::default() };
+        let mut headers = Vec::new();
         if *method == Method::TOOLS_CALL
-            && let Some(arguments) = &named.arguments
-            && let Some(known) = self.table(owner).params.get(name.as_ref())
+            && let Some(known) = self.table(owner).params.get(&name)
+            && let Ok(ToolArguments { arguments: Some(arguments) }) = params.decode()
         {
-            let value = |param: &HeaderParam| Some((param.name.clone(), param.value(arguments)?));
-            params = known.iter().filter_map(value).collect();
+            let value = |param: &HeaderParam| Some((param.name.clone(), param.value(&arguments)?));
+            headers = known.iter().filter_map(value).collect();
         }
-        CallHeaders::new(Some(name.into_owned()), params)
+        CallHeaders::new(Some(name), headers)
     }
 
     /// Returns the table that counts for a user: the private one, if there is one.
@@ -199,7 +210,19 @@ fn size(tool: &str, params: &[HeaderParam]) -> usize {
     tool.len() + params.iter().map(param).sum::<usize>()
 }
 
-/// The parameters that are repeated in headers.
+/// Returns the parameter that names what is called.
+fn name_of(method: &Method, params: ObjectRef<'_>) -> Option<String> {
+    let member = method.name_member()?;
+    let named: Named<'_> = params.decode().ok()?;
+    let name = match member {
+        "name" => named.name,
+        "uri" => named.uri,
+        _ => named.task_id,
+    };
+    name.map(Cow::into_owned)
+}
+
+/// The parameters that name what is called.
 #[derive(Deserialize)]
 struct Named<'a> {
     #[serde(borrow, default)]
@@ -208,6 +231,11 @@ struct Named<'a> {
     uri: Option<Cow<'a, str>>,
     #[serde(borrow, default, rename = "taskId")]
     task_id: Option<Cow<'a, str>>,
+}
+
+/// The arguments of a tool call.
+#[derive(Deserialize)]
+struct ToolArguments {
     #[serde(default)]
     arguments: Option<RawObject>,
 }
@@ -238,7 +266,9 @@ mod tests {
 
     fn header(headers: &mut ToolHeaders, owner: Owner) -> Option<String> {
         let params = RawObject::new(&json!({ "name": "t", "arguments": { "p": "x" } })).unwrap();
-        let headers = headers.get(owner, &Method::TOOLS_CALL, &params);
+        let [headers, named] =
+            [None, Some("t".to_owned())].map(|tool| headers.get(owner, &Method::TOOLS_CALL, (&params).into(), tool));
+        assert_eq!(headers, named);
         assert_eq!(headers.name.as_deref(), Some("t"));
         headers.params.into_iter().next().map(|(name, _)| name)
     }

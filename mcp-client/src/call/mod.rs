@@ -25,8 +25,8 @@ use mcp_kernel::{CallError, CallOptions};
 use mcp_mrtr::{Retry, RetryAction, RetryError};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
-    ErrorCode, ErrorObject, InputRequest, InputResponses, JsonObject, Method, ProgressNotificationParams, RawJson,
-    RawObject, RequestMeta, RequestParams, ResultType, Revision,
+    ErrorCode, ErrorObject, InputRequest, InputResponses, JsonObject, Method, ObjectBuf, ObjectRef,
+    ProgressNotificationParams, RawJson, RawObject, RequestMeta, RequestParams, ResultType, Revision,
 };
 use serde::de::DeserializeOwned;
 use tracing::Instrument as _;
@@ -73,6 +73,8 @@ pub struct Call<R> {
     client: Client,
     method: Method,
     params: Params,
+    /// The name of the tool for the headers, once the parameters are encoded and until the call is sent.
+    tool: Option<String>,
     meta: Option<RequestMeta>,
     input_responses: Option<InputResponses>,
     request_state: Option<String>,
@@ -95,6 +97,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             client: client.clone(),
             method,
             params: params.into(),
+            tool: None,
             meta: None,
             input_responses: None,
             request_state: None,
@@ -221,7 +224,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         read: impl FnOnce(&Self, Finished) -> Result<T, Error> + Send,
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let params = self.encode_params();
-        let span = telemetry::span(&self.method, params.as_ref().ok());
+        let span = telemetry::span(&self.method, params.as_ref().ok().map(ObjectRef::from));
         let current = span.clone();
         let call = async move {
             let outcome = match self.run(params, is_one_round).await {
@@ -236,8 +239,9 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         call.instrument(span)
     }
 
-    fn encode_params(&mut self) -> Result<RawObject, Error> {
-        let params = std::mem::replace(&mut self.params, Params::Invalid(Error::Cancelled)).encode()?;
+    fn encode_params(&mut self) -> Result<ObjectBuf, Error> {
+        let (params, tool) = std::mem::replace(&mut self.params, Params::Invalid(Error::Cancelled)).encode()?;
+        self.tool = tool;
         let (responses, state) = (self.input_responses.take(), self.request_state.take());
         if responses.is_none() && state.is_none() {
             return Ok(params);
@@ -249,10 +253,10 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         if let Some(state) = state {
             params.insert("requestState", RawJson::new(&state).map_err(invalid)?);
         }
-        RawObject::new(&params).map_err(invalid)
+        RawObject::new(&params).map(ObjectBuf::from).map_err(invalid)
     }
 
-    async fn run(&mut self, params: Result<RawObject, Error>, is_one_round: bool) -> Result<Finished, Error> {
+    async fn run(&mut self, params: Result<ObjectBuf, Error>, is_one_round: bool) -> Result<Finished, Error> {
         let params = params?;
         let cancel = self.cancel.take();
         let mut call = pin!(self.load_or_send(params, is_one_round));
@@ -264,7 +268,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 
     /// Returns the cached result, or sends the call.
-    async fn load_or_send(&mut self, params: RawObject, is_one_round: bool) -> Result<Finished, Error> {
+    async fn load_or_send(&mut self, params: ObjectBuf, is_one_round: bool) -> Result<Finished, Error> {
         let shared = Arc::clone(&self.client.shared);
         // C-5: the trace context does not affect the result; metadata of the caller may.
         let is_cacheable = self.meta.is_none();
@@ -277,7 +281,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
                 {
                     core.set_credentials(credentials);
                 }
-                let key = core.cache.key(&self.method, &params).filter(|_| is_cacheable);
+                let key = core.cache.key(&self.method, (&params).into()).filter(|_| is_cacheable);
                 let cached = match &key {
                     Some(key) if !self.skip_cache => core.cache.get(key, owner, now),
                     Some(_) | None => Cached::Miss,
@@ -301,7 +305,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
 
     /// Adds the metadata of the caller, and the trace context.
     //
-    fn with_meta(&mut self, params: RawObject) -> Result<RawObject, Error> {
+    fn with_meta(&mut self, params: ObjectBuf) -> Result<ObjectBuf, Error> {
         let trace = self.client.shared.settings.trace_context.as_ref().and_then(|trace| trace());
         // The kernel requests progress for calls with an idle timeout.
         let wants_progress = self.on_progress.is_some() && self.options.idle_timeout.is_none();
@@ -321,17 +325,19 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         if wants_progress && meta.progress_token.is_none() {
             meta.progress_token = Some(self.method.as_str().into());
         }
-        RawObject::new(&params).map_err(invalid)
+        RawObject::new(&params).map(ObjectBuf::from).map_err(invalid)
     }
 
     /// Sends the call, again after a recovery or with the results of input requests.
-    async fn send(&mut self, params: RawObject, key: Option<CacheKey>, is_one_round: bool) -> Result<Finished, Error> {
+    async fn send(&mut self, params: ObjectBuf, key: Option<CacheKey>, is_one_round: bool) -> Result<Finished, Error> {
         let mut recovery = Recovery::default();
         let mut retry: Option<Retry> = None;
         let mut next_round: Option<RawObject> = None;
         loop {
-            let headers_of = HeadersOf::call(&self.client.shared, &self.method, &self.context.extensions).await;
-            let outcome = self.exchange(next_round.as_ref().unwrap_or(&params), headers_of).await;
+            let tool = self.tool.take();
+            let headers_of = HeadersOf::call(&self.client.shared, &self.method, tool, &self.context.extensions).await;
+            let sent = next_round.as_ref().map_or_else(|| ObjectRef::from(&params), ObjectRef::from);
+            let outcome = self.exchange(sent, headers_of).await;
             let Response { outcome, sent_with } = match outcome {
                 Ok(response) => response,
                 Err(Failure::Local(error)) => return Err(error),
@@ -367,7 +373,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
                 }
                 let retry = match &mut retry {
                     Some(retry) => retry,
-                    None => retry.insert(Retry::new(&params, self.client.shared.settings.retry_limits)?),
+                    None => retry.insert(Retry::new(&params.to_object(), self.client.shared.settings.retry_limits)?),
                 };
                 next_round =
                     Some(Box::pin(run_input_requests(&self.client, &self.context, retry, &outcome.result)).await?);
@@ -381,7 +387,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         }
     }
 
-    async fn exchange(&mut self, params: &RawObject, headers_of: HeadersOf) -> Result<Response, Failure> {
+    async fn exchange(&mut self, params: ObjectRef<'_>, headers_of: HeadersOf) -> Result<Response, Failure> {
         let (client, context) = (&self.client, &self.context);
         let on_progress = self.on_progress.as_deref_mut().map(|handler| handler as &mut (dyn FnMut(_) + Send));
         Exchange::new(&client.shared, &self.method, params, self.options, context, headers_of, on_progress).await

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mcp_types::{Method, RawObject};
+use mcp_types::{Method, ObjectRef};
 use serde::Deserialize;
 use tracing::{Span, field};
 
@@ -26,7 +26,7 @@ struct CallTarget<'a> {
 }
 
 /// Creates the span of a call. Costs next to nothing if it is disabled.
-pub(crate) fn span(method: &Method, params: Option<&RawObject>) -> Span {
+pub(crate) fn span(method: &Method, params: Option<ObjectRef<'_>>) -> Span {
     let span = tracing::info_span!(
         target: "mcp",
         "mcp.request",

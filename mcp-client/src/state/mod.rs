@@ -12,7 +12,7 @@ use std::task::Waker;
 
 use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, ServerFacts, Transmit};
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
-use mcp_types::{Era, LoggingLevel, Method, ProtocolVersion, RawObject, Revision, SubscriptionFilter};
+use mcp_types::{Era, LoggingLevel, Method, ObjectRef, ProtocolVersion, Revision, SubscriptionFilter};
 
 use crate::cache::{Cache, Owner};
 use crate::call::headers::{HeadersOf, ToolHeaders};
@@ -197,18 +197,15 @@ impl Core {
         &mut self,
         now: Time,
         method: &Method,
-        params: &RawObject,
+        params: ObjectRef<'_>,
         options: CallOptions,
         headers_of: Option<HeadersOf>,
         context: &CallContext,
     ) -> Started {
         self.start(context, |core, revision| match headers_of {
             Some(headers_of) if revision.era() == Era::Modern => {
-                let owner = match headers_of {
-                    HeadersOf::Client => core.cache.client(),
-                    HeadersOf::Call(owner) => owner,
-                };
-                let headers = core.tool_headers.get(owner, method, params);
+                let owner = headers_of.owner.unwrap_or_else(|| core.cache.client());
+                let headers = core.tool_headers.get(owner, method, params, headers_of.tool);
                 core.kernel.call_with_headers(now, method, params, options, headers)
             }
             Some(_) | None => core.kernel.call(now, method, params, options),

@@ -3,8 +3,8 @@
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::{
-    CancelledNotificationParams, Era, Method, ProgressToken, ProtocolVersion, RawObject, RequestMeta, RequestParams,
-    Revision, SubscriptionFilter, SubscriptionsListenRequestParams, restrict_to,
+    CancelledNotificationParams, Era, Method, ObjectRef, ProgressToken, ProtocolVersion, RawObject, RequestMeta,
+    RequestParams, Revision, SubscriptionFilter, SubscriptionsListenRequestParams, restrict_to,
 };
 use serde::Serialize;
 
@@ -22,11 +22,11 @@ impl Connection {
     ///
     /// Returns an error, and sends nothing, before [`Event::Ready`], if a limit is reached
     /// ([`CommandError::is_temporary`]), or if the server's revision does not have the method.
-    pub fn call(
+    pub fn call<'a>(
         &mut self,
         now: Time,
         method: &Method,
-        params: &RawObject,
+        params: impl Into<ObjectRef<'a>>,
         options: CallOptions,
     ) -> Result<CallId, CommandError> {
         self.call_with_headers(now, method, params, options, CallHeaders::default())
@@ -37,25 +37,25 @@ impl Connection {
     /// # Errors
     ///
     /// Returns the errors of [`call`](Self::call).
-    pub fn call_with_headers(
+    pub fn call_with_headers<'a>(
         &mut self,
         now: Time,
         method: &Method,
-        params: &RawObject,
+        params: impl Into<ObjectRef<'a>>,
         options: CallOptions,
         headers: CallHeaders,
     ) -> Result<CallId, CommandError> {
         if *method == Method::SUBSCRIPTIONS_LISTEN {
             return Err(CommandError::Reserved(method.clone()));
         }
-        self.start_call(now, method, params, options, headers)
+        self.start_call(now, method, params.into(), options, headers)
     }
 
     fn start_call(
         &mut self,
         now: Time,
         method: &Method,
-        params: &RawObject,
+        params: ObjectRef<'_>,
         options: CallOptions,
         headers: CallHeaders,
     ) -> Result<CallId, CommandError> {
@@ -96,7 +96,8 @@ impl Connection {
             RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| CommandError::NotAnObject)?;
         // K-15: the response is the end of the stream, so that it is never late.
         let options = CallOptions::default().idle_timeout(None).total_timeout(None);
-        let call = self.start_call(now, &Method::SUBSCRIPTIONS_LISTEN, &params, options, CallHeaders::default())?;
+        let call =
+            self.start_call(now, &Method::SUBSCRIPTIONS_LISTEN, (&params).into(), options, CallHeaders::default())?;
         self.listening.insert(call, false);
         Ok(call)
     }

@@ -1,12 +1,14 @@
 //! The task that drives a client's transport.
 
 use std::collections::VecDeque;
-use std::pin::Pin;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use futures_util::future::{AbortHandle, Abortable, Aborted};
+use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderValue, Method as Verb};
 use mcp_client::{CallId, CloseReason, OutgoingMessage, TransportCommand, TransportHandle};
@@ -26,9 +28,13 @@ use super::request::standalone_stream::{StreamEnd, forward, listen};
 ///
 /// Calls run concurrently. Notifications and responses are sent one after the other, in order; while
 /// `notifications/initialized` is being sent, calls wait.
-pub(crate) struct Driver {
+struct Driver<C> {
     client: TransportHandle,
     sender: Arc<RequestSender>,
+    /// The calls in flight, which are not boxed, because most requests are calls.
+    calls: FuturesUnordered<C>,
+    run_call: fn(Post, Request) -> C,
+    /// The other requests in flight.
     requests: FuturesUnordered<Abortable<Pin<Box<dyn Future<Output = Ended> + Send>>>>,
     listening: Option<AbortHandle>,
     /// Queued notifications and responses, and their size. They are boxed, because the queue keeps its capacity.
@@ -52,6 +58,8 @@ pub(crate) struct Driver {
 /// A request that has ended.
 enum Ended {
     Call(CallId, PostEnd),
+    /// A request that was aborted.
+    Aborted,
     OneWay(Option<SessionLost>),
     Stream(StreamEnd),
 }
@@ -70,32 +78,46 @@ const FINAL_POSTS_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the server may take to end a session.
 const DELETE_TIMEOUT: Duration = Duration::from_secs(5);
 
-impl Driver {
-    /// Runs until the client is closed.
-    pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
-        let Ok(id) = client.session_id().map(|id| HeaderValue::from_str(&id)).transpose() else {
-            let why = "the id of the session to resume has characters that are not allowed in a header";
-            return client.close(CloseReason::Disconnected(why.to_owned()));
-        };
-        sender.state().session = Session { id, generation: 0, owner: client.session_owner() };
-        let driver = Self {
-            client,
-            sender: Arc::new(sender),
-            requests: FuturesUnordered::new(),
-            listening: None,
-            one_way_posts: VecDeque::new(),
-            one_way_bytes: 0,
-            one_way_in_flight: None,
-            queued_calls: VecDeque::new(),
-            is_opening: false,
-            revision: None,
-            wants_stream: false,
-            sse_endpoint: None,
-            alarm: None,
-        };
-        driver.drive().await;
-    }
+/// Runs until the client is closed.
+pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
+    let Ok(id) = client.session_id().map(|id| HeaderValue::from_str(&id)).transpose() else {
+        let why = "the id of the session to resume has characters that are not allowed in a header";
+        return client.close(CloseReason::Disconnected(why.to_owned()));
+    };
+    sender.state().session = Session { id, generation: 0, owner: client.session_owner() };
+    let driver = Driver {
+        client,
+        sender: Arc::new(sender),
+        calls: FuturesUnordered::new(),
+        run_call,
+        requests: FuturesUnordered::new(),
+        listening: None,
+        one_way_posts: VecDeque::new(),
+        one_way_bytes: 0,
+        one_way_in_flight: None,
+        queued_calls: VecDeque::new(),
+        is_opening: false,
+        revision: None,
+        wants_stream: false,
+        sse_endpoint: None,
+        alarm: None,
+    };
+    driver.drive().await;
+}
 
+/// Makes a call, until it is aborted.
+async fn run_call(post: Post, request: Request) -> Ended {
+    let mut run = pin!(post.run(request));
+    poll_fn(|cx| {
+        if !post.sender.state().is_open(post.call, cx.waker()) {
+            return Poll::Ready(Ended::Aborted);
+        }
+        run.as_mut().poll(cx).map(|end| Ended::Call(post.call, end.unwrap_or_else(|end| end)))
+    })
+    .await
+}
+
+impl<C: Future<Output = Ended> + Send> Driver<C> {
     async fn drive(mut self) {
         let why = loop {
             let alarm = async {
@@ -105,7 +127,7 @@ impl Driver {
                 }
             };
             // Timers come first, so that nothing delays them. Commands come before requests, so that responses do not pile
-            // up in the client.
+            // up in the client. Calls come last, because there may be many of them.
             tokio::select! {
                 biased;
                 () = alarm => {
@@ -116,7 +138,10 @@ impl Driver {
                     Some(command) => self.execute(command),
                     None => break CloseReason::ByClient,
                 },
-                Some(ended) = self.requests.next() => if let Some(why) = self.ended(ended) {
+                Some(ended) = self.requests.next() => if let Some(why) = self.ended(ended.unwrap_or(Ended::Aborted)) {
+                    break why;
+                },
+                Some(ended) = self.calls.next() => if let Some(why) = self.ended(ended) {
                     break why;
                 },
             }
@@ -132,7 +157,7 @@ impl Driver {
         if why == CloseReason::ByClient {
             let _ = tokio::time::timeout(FINAL_POSTS_TIMEOUT, self.finish_one_way_posts()).await;
         }
-        drop(self.requests);
+        drop((self.requests, self.calls));
         let session = self.sender.state().session.clone();
         if self.sender.options.end_session_on_close && session.id.is_some() && self.sse_endpoint.is_none() {
             let head = headers::for_delete(self.revision, &session);
@@ -162,7 +187,8 @@ impl Driver {
         match command {
             TransportCommand::Send(outgoing) => self.send(outgoing),
             TransportCommand::Abort { call } => {
-                self.sender.state().abort(call);
+                let aborted = self.sender.state().abort(call);
+                aborted.into_iter().for_each(Waker::wake);
                 self.queued_calls.retain(|queued| queued.call != Some(call));
             }
             TransportCommand::Ready { revision } => {
@@ -260,9 +286,8 @@ impl Driver {
     }
 
     fn start_call(&self, post: Post, request: Request) {
-        let call = post.call;
-        let abort = self.start(async move { Ended::Call(call, post.run(request).await.unwrap_or_else(|end| end)) });
-        self.sender.state().insert(call, abort);
+        self.sender.state().insert(post.call);
+        self.calls.push((self.run_call)(post, request));
     }
 
     fn start(&self, work: impl Future<Output = Ended> + Send + 'static) -> AbortHandle {
@@ -272,9 +297,9 @@ impl Driver {
     }
 
     /// Handles the end of a request. Returns the reason if the connection is lost.
-    fn ended(&mut self, ended: Result<Ended, Aborted>) -> Option<CloseReason> {
+    fn ended(&mut self, ended: Ended) -> Option<CloseReason> {
         match ended {
-            Ok(Ended::Call(call, end)) => {
+            Ended::Call(call, end) => {
                 self.sender.state().remove(call);
                 match end {
                     PostEnd::Ended(why) => self.sender.responses.handle_stream_ended(call, why),
@@ -287,7 +312,7 @@ impl Driver {
                     PostEnd::LegacySse(found) => self.use_legacy_sse(call, *found),
                 }
             }
-            Ok(Ended::OneWay(lost)) => {
+            Ended::OneWay(lost) => {
                 if self.one_way_in_flight.take() == Some(true) {
                     self.is_opening = false;
                 }
@@ -295,9 +320,9 @@ impl Driver {
                     self.session_lost(None, lost);
                 }
             }
-            Ok(Ended::Stream(StreamEnd::SessionLost(lost))) => self.session_lost(None, lost),
-            Ok(Ended::Stream(StreamEnd::Unreachable(why))) => return Some(CloseReason::Disconnected(why)),
-            Ok(Ended::Stream(StreamEnd::Abandoned)) | Err(Aborted) => {}
+            Ended::Stream(StreamEnd::SessionLost(lost)) => self.session_lost(None, lost),
+            Ended::Stream(StreamEnd::Unreachable(why)) => return Some(CloseReason::Disconnected(why)),
+            Ended::Stream(StreamEnd::Abandoned) | Ended::Aborted => {}
         }
         self.start_pending();
         None

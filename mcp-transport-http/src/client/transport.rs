@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_client::{Clock, CloseReason, CredentialSource, Transport, TransportHandle, TransportKind};
 use reqwest::{ClientBuilder, Url};
 
 use super::authorizer::{Authorizer, Credential, Fixed, InvalidCredential};
-use super::driver::Driver;
+use super::driver;
 use super::fingerprint::{AuthorizerFingerprint, Fingerprinter};
 use super::request::headers::is_reserved;
 use super::request::sender::{RequestSender, describe, own_client};
@@ -229,11 +229,19 @@ impl Transport for HttpTransport {
 
     fn start(self, handle: TransportHandle) {
         let Self { url, client, mut headers, authorizer, options, fingerprints } = self;
+        // Such a client uses HTTP/1.1, and follows redirects to the same host only.
+        let is_plain = url.scheme() == "http" && matches!(client, ClientSource::Own(None));
+        if is_plain && let Some(host) = host(&url) {
+            headers.entry(HOST).or_insert(host);
+        }
         let client = match client {
             ClientSource::Given(client) => Ok(client),
-            ClientSource::Own(setup) => {
-                own_client(options.connect_timeout, setup.unwrap_or_else(|| Box::new(|own| own)))
+            ClientSource::Own(Some(setup)) => own_client(options.connect_timeout, setup),
+            // Only requests over HTTP/2 are ever repeated, and all requests would be copied for it.
+            ClientSource::Own(None) if is_plain => {
+                own_client(options.connect_timeout, |own| own.retry(reqwest::retry::never().max_retries_per_request(0)))
             }
+            ClientSource::Own(None) => own_client(options.connect_timeout, |own| own),
         };
         // Credentials in the URL become a header, unless the application set one.
         let request = client.and_then(|client| match client.get(url).build() {
@@ -248,10 +256,19 @@ impl Transport for HttpTransport {
                 let url = request.url().clone();
                 let responses = handle.responses();
                 let sender = RequestSender::new(client, url, headers, authorizer, options, fingerprints, responses);
-                drop(tokio::spawn(Driver::run(sender, handle)));
+                drop(tokio::spawn(driver::run(sender, handle)));
             }
             Err(why) => handle.close(CloseReason::Disconnected(format!("cannot create an HTTP client: {why}"))),
         }
+    }
+}
+
+/// Returns the `Host` header for a URL, which the HTTP client would create for each request.
+fn host(url: &Url) -> Option<HeaderValue> {
+    let host = url.host_str()?;
+    match url.port() {
+        Some(port) => HeaderValue::try_from(format!("{host}:{port}")).ok(),
+        None => HeaderValue::from_str(host).ok(),
     }
 }
 
@@ -271,3 +288,21 @@ impl fmt::Debug for HttpTransport {
 #[error("invalid server URL: {0}")]
 #[non_exhaustive]
 pub struct InvalidUrl(String);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_host_is_that_of_the_url() {
+        for (url, expected) in [
+            ("http://example.com/mcp", "example.com"),
+            ("http://example.com:80/", "example.com"),
+            ("http://user:secret@EXAMPLE.com:8080/mcp?a=b", "example.com:8080"),
+            ("http://127.0.0.1:1/", "127.0.0.1:1"),
+            ("http://[::1]:8080/", "[::1]:8080"),
+        ] {
+            assert_eq!(host(&Url::parse(url).unwrap()).unwrap(), expected, "{url}");
+        }
+    }
+}

@@ -3,6 +3,7 @@
 pub mod base64;
 pub(crate) mod excerpt;
 mod number;
+mod object_buf;
 mod ordered_map;
 mod raw;
 mod raw_object;
@@ -12,6 +13,7 @@ pub(crate) mod tree;
 pub(crate) mod validated;
 
 pub use self::number::Number;
+pub use self::object_buf::{ObjectBuf, ObjectRef};
 pub use self::ordered_map::OrderedMap;
 pub use self::raw::RawJson;
 pub use self::raw_object::RawObject;

@@ -54,6 +54,11 @@ impl RawJson {
         Value::from(text).into()
     }
 
+    /// Returns the text without a copy.
+    pub(crate) fn into_text(self) -> Box<str> {
+        self.0.into()
+    }
+
     /// Returns the value `null`.
     #[must_use]
     pub fn null() -> Self {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Error;
 
 use super::write::{UnknownId, append, write_error, write_notification, write_request, write_result};
-use crate::{ErrorObject, Method, ProgressToken, RawObject, RequestId};
+use crate::{ErrorObject, Method, ObjectRef, ProgressToken, RawObject, RequestId};
 
 /// A serialized message: JSON on a single line.
 ///
@@ -44,14 +44,14 @@ impl EncodedMessage {
     /// # Errors
     ///
     /// Returns an error only if the serializer fails, which no id, method or token causes today.
-    pub fn request_with_meta(
+    pub fn request_with_meta<'a>(
         id: &RequestId,
         method: &Method,
-        params: &RawObject,
+        params: impl Into<ObjectRef<'a>>,
         token: Option<&ProgressToken>,
         meta: Option<&RawObject>,
     ) -> Result<Self, Error> {
-        let (members, meta) = (members(params), meta.map(members).unwrap_or_default());
+        let (members, meta) = (members(params.into()), meta.map(|meta| members(meta.into())).unwrap_or_default());
         Self::write(members.len() + meta.len() + FRAME, |out| {
             append(out, |out| {
                 write_request::<RawObject>(out, id, method, None)?;
@@ -202,7 +202,7 @@ pub(super) fn join_lines(text: &mut [u8]) {
 }
 
 /// Returns the members of an object, without the braces and surrounding whitespace.
-fn members(object: &RawObject) -> &str {
+fn members(object: ObjectRef<'_>) -> &str {
     let inside = object.as_str().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     inside.unwrap_or_default().trim_ascii()
 }

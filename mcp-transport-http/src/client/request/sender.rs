@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::Waker;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -121,13 +122,16 @@ impl RequestSender {
     pub(crate) fn request(&self, verb: Verb, url: &Url, headers: HeaderMap) -> Request {
         let mut request = Request::new(verb, url.clone());
         *request.headers_mut() = headers;
-        request.headers_mut().extend(self.headers.clone());
+        for (name, value) in &self.headers {
+            request.headers_mut().append(name, value.clone());
+        }
         request
     }
 
     /// Creates the request that posts a message.
     pub(crate) fn post(&self, url: &Url, outgoing: OutgoingMessage, session: &Session) -> Result<Request, String> {
-        let mut request = self.request(Verb::POST, url, headers::for_message(&outgoing, session)?);
+        let mut request =
+            self.request(Verb::POST, url, headers::for_message(&outgoing, session, &mut self.state().tools)?);
         *request.body_mut() = Some(outgoing.message.into_bytes().into());
         Ok(request)
     }
@@ -224,8 +228,9 @@ impl RequestSender {
         self.end_subscriptions(ended);
     }
 
-    fn end_subscriptions(&self, subscriptions: Vec<CallId>) {
-        for call in subscriptions {
+    fn end_subscriptions(&self, subscriptions: Vec<(CallId, Option<Waker>)>) {
+        for (call, waker) in subscriptions {
+            waker.into_iter().for_each(Waker::wake);
             self.responses.handle_stream_ended(call, Some("the credentials changed".to_owned()));
         }
     }
