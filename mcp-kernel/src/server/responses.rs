@@ -109,9 +109,7 @@ impl Connection {
             // Nothing is left of it.
             *meta = None;
         }
-        let mut what = Vec::new();
-        what.extend_from_slice(restriction.refused());
-        what.extend_from_slice(restriction.missing());
+        let mut what = [restriction.refused(), restriction.missing()].concat();
         let may_ask = entry.scope.facts.is_some_and(|facts| facts.may_require_input.contains(entry.scope.revision));
         if asks && !may_ask {
             //

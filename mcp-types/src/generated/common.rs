@@ -288,10 +288,7 @@ pub struct EmptyResult {
     pub extra: JsonObject,
 }
 
-setters!(EmptyResult {
-    result_type: ResultType,
-    meta: Box<ResultMeta>,
-});
+setters!(EmptyResult { result_type: ResultType, meta: Box<ResultMeta> });
 
 object!(EmptyResult {
     "resultType" => result_type: optional,

@@ -102,9 +102,7 @@ pub struct CompletionContext {
     pub extra: JsonObject,
 }
 
-setters!(CompletionContext {
-    arguments: OrderedMap<String>,
-});
+setters!(CompletionContext { arguments: OrderedMap<String> });
 
 object!(CompletionContext {
     "arguments" => arguments: optional,
@@ -306,10 +304,7 @@ impl CompleteResult {
     }
 }
 
-setters!(CompleteResult {
-    result_type: ResultType,
-    meta: Box<ResultMeta>,
-});
+setters!(CompleteResult { result_type: ResultType, meta: Box<ResultMeta> });
 
 object!(CompleteResult {
     "resultType" => result_type: optional,

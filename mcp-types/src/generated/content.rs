@@ -38,11 +38,7 @@ pub struct Annotations {
     pub extra: JsonObject,
 }
 
-setters!(Annotations {
-    audience: Vec<Role>,
-    last_modified: String,
-    priority: Number,
-});
+setters!(Annotations { audience: Vec<Role>, last_modified: String, priority: Number });
 
 object!(Annotations {
     "audience" => audience: optional,

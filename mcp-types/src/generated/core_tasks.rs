@@ -186,11 +186,7 @@ impl CancelTaskResult {
     }
 }
 
-setters!(CancelTaskResult {
-    poll_interval: i64,
-    status_message: String,
-    meta: Box<ResultMeta>,
-});
+setters!(CancelTaskResult { poll_interval: i64, status_message: String, meta: Box<ResultMeta> });
 
 object!(CancelTaskResult {
     "taskId" => task_id: required,
@@ -243,9 +239,7 @@ impl CreateTaskResult {
     }
 }
 
-setters!(CreateTaskResult {
-    meta: Box<ResultMeta>,
-});
+setters!(CreateTaskResult { meta: Box<ResultMeta> });
 
 object!(CreateTaskResult {
     "task" => task: required,
@@ -322,9 +316,7 @@ pub struct GetTaskPayloadResult {
     pub extra: JsonObject,
 }
 
-setters!(GetTaskPayloadResult {
-    meta: Box<ResultMeta>,
-});
+setters!(GetTaskPayloadResult { meta: Box<ResultMeta> });
 
 object!(GetTaskPayloadResult {
     "_meta" => meta: optional,
@@ -441,11 +433,7 @@ impl GetTaskResult {
     }
 }
 
-setters!(GetTaskResult {
-    poll_interval: i64,
-    status_message: String,
-    meta: Box<ResultMeta>,
-});
+setters!(GetTaskResult { poll_interval: i64, status_message: String, meta: Box<ResultMeta> });
 
 object!(GetTaskResult {
     "taskId" => task_id: required,
@@ -502,10 +490,7 @@ impl ListTasksResult {
     }
 }
 
-setters!(ListTasksResult {
-    next_cursor: String,
-    meta: Box<ResultMeta>,
-});
+setters!(ListTasksResult { next_cursor: String, meta: Box<ResultMeta> });
 
 object!(ListTasksResult {
     "tasks" => tasks: required,

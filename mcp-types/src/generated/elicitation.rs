@@ -291,10 +291,7 @@ impl ElicitResult {
     }
 }
 
-setters!(ElicitResult {
-    content: OrderedMap<ElicitValue>,
-    meta: Box<ResultMeta>,
-});
+setters!(ElicitResult { content: OrderedMap<ElicitValue>, meta: Box<ResultMeta> });
 
 object!(ElicitResult {
     "action" => action: required,

@@ -97,12 +97,7 @@ impl LegacyTitledEnumSchema {
     }
 }
 
-setters!(LegacyTitledEnumSchema {
-    title: String,
-    description: String,
-    default_value: String,
-    names: Vec<String>,
-});
+setters!(LegacyTitledEnumSchema { title: String, description: String, default_value: String, names: Vec<String> });
 
 object!(LegacyTitledEnumSchema {
     "type" => kind: required,

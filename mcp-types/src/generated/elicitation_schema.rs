@@ -229,10 +229,7 @@ impl RequestedSchema {
     }
 }
 
-setters!(RequestedSchema {
-    dialect: String,
-    required: Vec<String>,
-});
+setters!(RequestedSchema { dialect: String, required: Vec<String> });
 
 object!(RequestedSchema {
     "type" => kind: required,

@@ -50,11 +50,7 @@ impl Icon {
     }
 }
 
-setters!(Icon {
-    mime_type: String,
-    sizes: Vec<String>,
-    theme: IconTheme,
-});
+setters!(Icon { mime_type: String, sizes: Vec<String>, theme: IconTheme });
 
 object!(Icon {
     "src" => src: required,
@@ -139,12 +135,7 @@ impl Implementation {
     }
 }
 
-setters!(Implementation {
-    title: String,
-    description: String,
-    icons: Vec<Icon>,
-    website_url: String,
-});
+setters!(Implementation { title: String, description: String, icons: Vec<Icon>, website_url: String });
 
 object!(Implementation {
     "name" => name: required,

@@ -221,10 +221,7 @@ impl InitializeResult {
     }
 }
 
-setters!(InitializeResult {
-    instructions: String,
-    meta: Box<ResultMeta>,
-});
+setters!(InitializeResult { instructions: String, meta: Box<ResultMeta> });
 
 object!(InitializeResult {
     "protocolVersion" => protocol_version: required,

@@ -66,13 +66,7 @@ impl Prompt {
     }
 }
 
-setters!(Prompt {
-    title: String,
-    description: String,
-    arguments: Vec<PromptArgument>,
-    icons: Vec<Icon>,
-    meta: Meta,
-});
+setters!(Prompt { title: String, description: String, arguments: Vec<PromptArgument>, icons: Vec<Icon>, meta: Meta });
 
 object!(Prompt {
     "name" => name: required,
@@ -301,11 +295,7 @@ impl GetPromptResult {
     }
 }
 
-setters!(GetPromptResult {
-    result_type: ResultType,
-    description: String,
-    meta: Box<ResultMeta>,
-});
+setters!(GetPromptResult { result_type: ResultType, description: String, meta: Box<ResultMeta> });
 
 object!(GetPromptResult {
     "resultType" => result_type: optional,

@@ -265,12 +265,7 @@ impl ReadResourceResult {
     }
 }
 
-setters!(ReadResourceResult {
-    result_type: ResultType,
-    ttl_ms: i64,
-    cache_scope: CacheScope,
-    meta: Box<ResultMeta>,
-});
+setters!(ReadResourceResult { result_type: ResultType, ttl_ms: i64, cache_scope: CacheScope, meta: Box<ResultMeta> });
 
 object!(ReadResourceResult {
     "resultType" => result_type: optional,

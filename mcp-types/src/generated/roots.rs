@@ -118,9 +118,7 @@ impl ListRootsResult {
     }
 }
 
-setters!(ListRootsResult {
-    meta: Box<ResultMeta>,
-});
+setters!(ListRootsResult { meta: Box<ResultMeta> });
 
 object!(ListRootsResult {
     "roots" => roots: required,

@@ -169,10 +169,7 @@ pub struct SubscriptionsListenResult {
     pub extra: JsonObject,
 }
 
-setters!(SubscriptionsListenResult {
-    result_type: ResultType,
-    meta: Box<ResultMeta>,
-});
+setters!(SubscriptionsListenResult { result_type: ResultType, meta: Box<ResultMeta> });
 
 object!(SubscriptionsListenResult {
     "resultType" => result_type: optional,

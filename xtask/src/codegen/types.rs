@@ -10,6 +10,9 @@ use crate::model::{Discriminator, Kind, Member, Required, Shape, StringValue, Ty
 /// Members that the protocol layer adds and removes per era: optional in Rust whatever a revision demands.
 pub(super) const CODEC_MEMBERS: [&str; 4] = ["_meta", "resultType", "ttlMs", "cacheScope"];
 
+/// The width of a line, as in `rustfmt.toml`.
+const MAX_WIDTH: usize = 120;
+
 /// Types whose constructor is written by hand, because a required member has a natural default.
 const CONSTRUCTOR_BY_HAND: [&str; 2] = ["Tool", "ElicitRequestURLParams"];
 
@@ -210,7 +213,11 @@ impl Generator<'_> {
             return String::new();
         }
         self.macros.insert("setters");
-        // Rustfmt leaves macro bodies alone, so the lines are laid out here.
+        // Rustfmt leaves most macro bodies alone, so the lines are laid out here.
+        let short = format!("setters!({} {{ {} }});\n\n", definition.rust, lines.join(", "));
+        if short.trim_end().len() <= MAX_WIDTH {
+            return short;
+        }
         let lines: String = lines.iter().map(|line| format!("    {line},\n")).collect();
         format!("setters!({} {{\n{lines}}});\n\n", definition.rust)
     }
