@@ -138,6 +138,8 @@ mod guides {
     mod middleware {}
     #[doc = include_str!("../../docs/per-user-tools.md")]
     mod per_user_tools {}
+    #[doc = include_str!("../../docs/resources-and-changes.md")]
+    mod resources_and_changes {}
     #[doc = include_str!("../../docs/running-on-several-machines.md")]
     mod running_on_several_machines {}
     #[doc = include_str!("../../docs/state-between-calls.md")]

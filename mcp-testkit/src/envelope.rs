@@ -10,8 +10,9 @@
 //! assert_eq!(handshake["method"], "initialize");
 //! ```
 
-use mcp_types::Revision;
+use mcp_types::base64;
 use mcp_types::meta::key::{CLIENT_CAPABILITIES, PROTOCOL_VERSION};
+use mcp_types::{Method, Revision};
 use serde_json::{Value, json};
 
 /// Creates a request without metadata, as legacy clients and servers send it.
@@ -36,6 +37,48 @@ pub fn with_modern_meta(mut params: Value, capabilities: Value) -> Value {
     }
     params["_meta"] = meta;
     params
+}
+
+/// Returns the HTTP headers with which a client posts a message: `Host` (`localhost`), `Content-Type` and `Accept`; for a
+/// modern request also `MCP-Protocol-Version`, `Mcp-Method` and, if the request has a name, `Mcp-Name`.
+///
+/// A modern request is one with a protocol version in its `_meta`. There are no `Mcp-Param-*` headers, which depend on the
+/// schema of the tool.
+///
+/// # Examples
+///
+/// ```
+/// use mcp_testkit::envelope;
+/// use serde_json::json;
+///
+/// let call = envelope::modern_request(1, "tools/call", json!({ "name": "count_words" }));
+/// assert!(envelope::http_headers(&call).contains(&("Mcp-Name", "count_words".to_owned())));
+/// ```
+#[must_use]
+pub fn http_headers(message: &Value) -> Vec<(&'static str, String)> {
+    let mut headers = vec![
+        ("Host", "localhost".to_owned()),
+        ("Content-Type", "application/json".to_owned()),
+        ("Accept", "application/json, text/event-stream".to_owned()),
+    ];
+    let (method, params) = (&message["method"], &message["params"]);
+    if let (Some(method), Some(version)) = (method.as_str(), params["_meta"][PROTOCOL_VERSION].as_str()) {
+        headers.extend([("MCP-Protocol-Version", version.to_owned()), ("Mcp-Method", method.to_owned())]);
+        let member = Method::from(method).name_member();
+        let name = member.and_then(|member| params[member].as_str());
+        headers.extend(name.map(|name| ("Mcp-Name", header_value(name))));
+    }
+    headers
+}
+
+/// Encodes text for a header: as Base64, if a header cannot hold it as it is.
+fn header_value(text: &str) -> String {
+    let is_plain = text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) && text.trim_ascii() == text;
+    if is_plain && !(text.starts_with("=?base64?") && text.ends_with("?=")) {
+        text.to_owned()
+    } else {
+        format!("=?base64?{}?=", base64::encode(text.as_bytes()))
+    }
 }
 
 /// Creates a notification.
@@ -112,4 +155,35 @@ pub fn tool_text(response: &Value) -> &str {
 #[track_caller]
 pub fn error_code(response: &Value) -> i64 {
     response["error"]["code"].as_i64().unwrap_or_else(|| panic!("there is no error: {response}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_have_the_headers_of_their_era() {
+        let names = |message: &Value| http_headers(message).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let common = ["Host", "Content-Type", "Accept"];
+        assert_eq!(names(&initialize(1, "2025-11-25", json!({}))), common);
+        assert_eq!(names(&response(1, json!({}))), common);
+        let list = modern_request(1, "tools/list", json!({ "name": "no name of a list" }));
+        assert_eq!(
+            http_headers(&list)[3..],
+            [("MCP-Protocol-Version", "2026-07-28".to_owned()), ("Mcp-Method", "tools/list".to_owned())]
+        );
+    }
+
+    #[test]
+    fn names_are_those_of_the_method() {
+        for (method, params, expected) in [
+            ("tools/call", json!({ "name": "add" }), "add"),
+            ("prompts/get", json!({ "name": "grüß" }), "=?base64?Z3LDvMOf?="),
+            ("prompts/get", json!({ "name": "=?base64?YQ==?=" }), "=?base64?PT9iYXNlNjQ/WVE9PT89?="),
+            ("resources/read", json!({ "uri": "notes://1" }), "notes://1"),
+        ] {
+            let headers = http_headers(&modern_request(1, method, params));
+            assert_eq!(headers.last(), Some(&("Mcp-Name", expected.to_owned())));
+        }
+    }
 }

@@ -2,7 +2,7 @@
 // expect: has type `Rc<i32>` which is not `Send`
 // expect: await occurs here, with `counter` maybe used later
 // expect: this function cannot be a handler
-// expect: its future must be `Send`: nothing that is not `Send`, such as an `Rc`, may be held over an `await`
+// expect: its future must be `Send`: nothing that is not `Send`, such as an `Rc` or a `MutexGuard`, may be held over an `await`
 
 use std::rc::Rc;
 

@@ -79,7 +79,7 @@ pub enum BuildError {
         reason: String,
     },
     /// A handler that takes a state ([`State`](crate::extract::State)) which the server does not have.
-    #[error("the {what} `{name}` needs a state of the type `{state}`: add it with `ServerBuilder::state`")]
+    #[error("the {what} `{name}` needs a state of the type `{state}`: {}", state_remedy(state, *has_arc))]
     MissingState {
         /// The kind of handler: `tool`, `prompt`, `resource` or `template`.
         what: &'static str,
@@ -87,6 +87,8 @@ pub enum BuildError {
         name: String,
         /// The type of the state.
         state: &'static str,
+        /// Whether the server has an `Arc` of this type, which is a state of another type.
+        has_arc: bool,
     },
     /// A method of an extension that the protocol defines itself, or that is registered already.
     #[error("`{name}` cannot be the method of an extension: {reason}")]
@@ -150,6 +152,15 @@ impl BuildError {
             Some((_, None)) | None => format!("`{name}` without a prefix"),
         };
         Self::Conflict { what, first: describe(first), second: describe(second), name: name.clone() }
+    }
+}
+
+/// What to do about a state that is missing.
+fn state_remedy(state: &str, has_arc: bool) -> String {
+    if has_arc {
+        format!("there is a state of the type `Arc<{state}>`: take `State<Arc<{state}>>`")
+    } else {
+        "add it with `ServerBuilder::state`".to_owned()
     }
 }
 

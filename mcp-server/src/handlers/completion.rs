@@ -34,7 +34,7 @@ pub struct CompletionInput {
     label = "not an async function of a `RequestContext` and a `CompletionInput` that returns `Vec<String>`",
     note = "write `async fn complete(ctx: RequestContext, typed: CompletionInput) -> Vec<String>`, or with a `Result` of it whose \
             error is text or implements `std::error::Error + Send + Sync`",
-    note = "its future must be `Send`: nothing that is not `Send`, such as an `Rc`, may be held over an `await`",
+    note = "its future must be `Send`: nothing that is not `Send`, such as an `Rc` or a `MutexGuard`, may be held over an `await`",
     note = "it is called many times, so an async closure cannot capture values, and no closure can move them out: clone \
             them for each call, as in `move |ctx, typed| {{ let value = value.clone(); async move {{ .. }} }}`"
 )]

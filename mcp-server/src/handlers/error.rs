@@ -219,7 +219,7 @@ pub(crate) fn unsupported<E>() -> Option<&'static str> {
     let is_hidden = !cfg!(feature = "anyhow") && std::any::type_name::<E>() == "anyhow::Error";
     is_hidden.then_some(
         "a handler returns `anyhow::Error`, in which protocol errors are found only with the feature `anyhow` of \
-         `mcp-server`: enable the feature, or return `HandlerError`",
+         `mcp` or `mcp-server`: enable the feature, or return `HandlerError`",
     )
 }
 

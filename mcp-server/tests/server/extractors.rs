@@ -353,6 +353,37 @@ fn aut_6_a_forgotten_state_is_a_build_error() {
     server.update(|registry| registry.add_tool(tool_fn("again", args_first))).unwrap();
 }
 
+/// The first parameter that cannot be made decides: a user can be refused before arguments are decoded.
+#[test]
+fn parameters_are_made_in_their_order() {
+    let server = server(|server| {
+        server
+            .tool(tool_fn("user_first", async |_: Principal, _: Find| ""))
+            .tool(tool_fn("arguments_first", async |_: Find, _: Principal| ""))
+    });
+    for revision in Revision::ALL {
+        let mut client = ScriptedClient::new(&server, revision);
+        client.error("tools/call", json!({ "name": "user_first", "arguments": {} }), -32600);
+        let refused = client.call("tools/call", json!({ "name": "arguments_first", "arguments": {} })).to_string();
+        assert!(refused.contains("word"), "{refused}");
+    }
+}
+
+/// An `Arc` of a state is a state of another type, and the error says so.
+#[test]
+fn a_state_behind_an_arc_is_named_by_the_build_error() {
+    let shared = || Arc::new(Store { name: "shared" });
+    let text = refused(|server| server.state(shared()).tool(tool_fn("find", async |_: State<Store>| ""))).to_string();
+    let store = std::any::type_name::<Store>();
+    let remedy = format!("`{store}`: there is a state of the type `Arc<{store}>`: take `State<Arc<{store}>>`");
+    assert!(text.ends_with(&remedy), "{text}");
+    let name = async |store: State<Arc<Store>>| store.name;
+    let server = server(|server| server.state(shared()).tool(tool_fn("name", name)));
+    for revision in Revision::ALL {
+        assert_eq!(ScriptedClient::new(&server, revision).call_tool_text("name", json!({})), "shared");
+    }
+}
+
 // covers: AUT-6
 #[test]
 fn aut_6_one_struct_of_arguments_only() {

@@ -156,7 +156,7 @@ impl HttpTransport {
     }
 
     /// Sets whether closing the client deletes its legacy session. Defaults to `true`. Otherwise the session can be
-    /// continued with [`ClientBuilder::resume`](mcp_client::ClientBuilder::resume).
+    /// continued with [`ClientBuilder::resume_session`](mcp_client::ClientBuilder::resume_session).
     // S4.59
     pub fn end_session_on_close(mut self, end: bool) -> Self {
         self.options.end_session_on_close = end;

@@ -46,6 +46,20 @@ macro_rules! from_integers {
 
 from_integers!(i32, i64, u32, u64, usize);
 
+/// Compares [`as_f64`](Number::as_f64), whether the number was written as an integer or not.
+impl PartialEq<f64> for Number {
+    fn eq(&self, other: &f64) -> bool {
+        self.as_f64() == *other
+    }
+}
+
+/// Compares [`as_i64`](Number::as_i64): a number that was written as `5.0` is equal to no integer.
+impl PartialEq<i64> for Number {
+    fn eq(&self, other: &i64) -> bool {
+        self.as_i64() == Some(*other)
+    }
+}
+
 impl fmt::Display for Number {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -66,5 +80,19 @@ mod tests {
         assert_eq!(Number::from(f64::NEG_INFINITY).as_f64(), f64::MIN);
         assert_eq!(Number::from(0.5).to_string(), "0.5");
         assert_eq!(Number::from(7_u32).as_i64(), Some(7));
+    }
+
+    #[test]
+    fn numbers_are_compared_with_those_of_rust() {
+        let number = |text| serde_json::from_str::<Number>(text).unwrap();
+        assert_eq!(number("5"), 5);
+        assert_eq!(number("5"), 5.0);
+        assert_eq!(number("5.0"), 5.0);
+        assert_ne!(number("5.0"), 5);
+        assert_ne!(number("5"), 6);
+        assert_ne!(number("0.5"), 0.25);
+        assert_eq!(number("-9223372036854775808"), i64::MIN);
+        assert_ne!(number("18446744073709551615"), -1);
+        assert_ne!(Number::from(f64::NAN), f64::NAN);
     }
 }

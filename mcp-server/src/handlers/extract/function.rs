@@ -28,7 +28,7 @@ pub trait HandlerKind: 'static {
     note = "it must be async, with up to eight parameters of these types: `RequestContext`, `State<T>`, `Principal`, another type \
             with `FromContext` of the module `extract`, and one struct of arguments",
     note = "a struct of arguments derives `serde::Deserialize`, and `schemars::JsonSchema` for tools and prompts",
-    note = "its future must be `Send`: nothing that is not `Send`, such as an `Rc`, may be held over an `await`",
+    note = "its future must be `Send`: nothing that is not `Send`, such as an `Rc` or a `MutexGuard`, may be held over an `await`",
     note = "it is called many times, so an async closure cannot capture values, and no closure can move them out: clone \
             them for each call, as in `move |..| {{ let value = value.clone(); async move {{ .. }} }}`"
 )]
