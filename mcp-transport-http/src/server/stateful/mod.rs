@@ -10,6 +10,7 @@ mod session;
 mod session_code;
 mod sessions;
 mod stream;
+mod streams;
 
 pub(crate) use migration::MigrateSession;
 pub use migration::SessionMigration;

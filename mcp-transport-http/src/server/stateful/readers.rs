@@ -1,7 +1,7 @@
 //! The tasks that wait for a session.
 
 use std::fmt;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
@@ -12,13 +12,16 @@ use mcp_session::SessionId;
 /// The tasks of all open responses of a session, and whether one of them runs its handlers.
 ///
 /// A handler that can continue wakes the reader of its response only. While a task runs the session, no other is woken:
-/// that task runs the session once more before it stops, and wakes the readers for which there are messages.
+/// that task runs the session once more before it stops, and wakes the readers for which there are messages. A reader that
+/// is polled for any other reason, as its connection can send more, finds nothing due and does not run the session.
 #[derive(Default)]
 pub(crate) struct Readers {
     /// The session, whose connection shares this value.
     session: Option<SessionId>,
     /// Whether a task runs the session, and has to run it once more.
     running: AtomicU8,
+    /// Whether the session has to run, and no task does so yet. Set before a reader is woken.
+    is_due: AtomicBool,
     waiting: Mutex<Waiting>,
 }
 
@@ -61,9 +64,16 @@ impl Readers {
 
     /// Adds a reader, which replaces an earlier one of the same target. Returns its number.
     pub(crate) fn add(&self, reads: Option<ReaderTarget>) -> u64 {
+        // What happened while there was no reader is due now.
+        self.set_due();
         let mut waiting = self.lock();
         waiting.last += 1;
         let reader = waiting.last;
+        // Most sessions have one reader at a time.
+        if waiting.tasks.is_empty() {
+            waiting.tasks.reserve_exact(1);
+            waiting.readers.reserve_exact(1);
+        }
         waiting.tasks.push(Task { reader, reads, waker: None });
         if let Some(reads) = reads {
             match waiting.find(reads) {
@@ -102,6 +112,9 @@ impl Readers {
         {
             waiting.readers.remove(index);
         }
+        if waiting.tasks.is_empty() {
+            (waiting.tasks, waiting.readers) = (Vec::new(), Vec::new());
+        }
         drop(waiting);
         drop(task);
     }
@@ -135,6 +148,7 @@ impl Readers {
         if self.request_run() {
             return;
         }
+        self.set_due();
         let reads = route.map(|route| match route {
             Route::Reply(key) | Route::Related(key) | Route::Listen(key) => ReaderTarget::Request(key),
             Route::Standalone => ReaderTarget::Standalone,
@@ -150,6 +164,16 @@ impl Readers {
                 self.wake_all();
             }
         }
+    }
+
+    /// Makes the next reader that is polled run the session.
+    pub(crate) fn set_due(&self) {
+        self.is_due.store(true, Ordering::Release);
+    }
+
+    /// Returns whether the session has to run, which the caller then does.
+    pub(crate) fn take_due(&self) -> bool {
+        self.is_due.load(Ordering::Acquire) && self.is_due.swap(false, Ordering::AcqRel)
     }
 
     /// Makes the task that runs the session run it once more. Returns whether there is one.
@@ -174,8 +198,9 @@ impl Readers {
         is_stopped
     }
 
-    /// Stops running the session unconditionally.
+    /// Stops running the session unconditionally. It has to run again.
     pub(crate) fn stop(&self) {
+        self.set_due();
         self.running.store(STOPPED, Ordering::Release);
     }
 

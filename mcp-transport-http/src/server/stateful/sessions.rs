@@ -41,7 +41,7 @@ use crate::server::teardown::TEARDOWN_TIMEOUT;
 /// All sessions of a service.
 pub(crate) struct Sessions {
     pub(super) manager: SessionManager<Session>,
-    settings: StreamSettings,
+    settings: Arc<StreamSettings>,
     pub(super) events: Option<EventLog>,
     record_sync: Option<RecordSync>,
     pub(super) migrations: Migrations,
@@ -82,7 +82,7 @@ impl Sessions {
     pub(crate) fn new(options: &HttpOptions) -> Result<Self, NoRandomness> {
         let time_to_live = options.record_ttl;
         let record_sync = options.session_store.clone().map(|store| RecordSync { store, time_to_live });
-        let settings = StreamSettings {
+        let settings = Arc::new(StreamSettings {
             record_sync: record_sync.clone(),
             keep_alive_interval: options.keep_alive_interval,
             retry: options.sse_retry,
@@ -92,7 +92,7 @@ impl Sessions {
                 Some(key) => Arc::clone(key),
                 None => Arc::new(EventIdKey::random()?),
             },
-        };
+        });
         let events = options.resumable.then(|| match options.event_store.clone() {
             Some(store) => EventLog { store, is_shared: options.session_store.is_some() },
             None => EventLog { store: Arc::new(MemoryEventStore::default()), is_shared: false },
@@ -270,7 +270,7 @@ impl Sessions {
                 Ok(accepted())
             })));
         };
-        let reader = StreamReader::of_request(session, begun, self.settings.clone(), work_guard);
+        let reader = StreamReader::of_request(session, begun, Arc::clone(&self.settings), work_guard);
         Ok(ResponseStage::Running(EventSource::Session(Box::new(reader)), Era::Legacy))
     }
 
@@ -365,7 +365,7 @@ impl Sessions {
             }
             Ok(Some(_)) | Err(_) => return Err(unknown_event()),
         };
-        Ok(StreamReader::of_stream(session, place, self.settings.clone(), work_guard, admit()?))
+        Ok(StreamReader::of_stream(session, place, Arc::clone(&self.settings), work_guard, admit()?))
     }
 
     /// Ends a session for its client. With a session store this continues even if the client disconnects. `admit` acquires
@@ -468,7 +468,7 @@ fn no_content() -> Response<ResponseBody> {
 
 /// Adds the session id to the response to `initialize`.
 fn with_session_id(mut response: Response<ResponseBody>, id: SessionId) -> Response<ResponseBody> {
-    if let Ok(id) = HeaderValue::try_from(id.to_string()) {
+    if let Ok(id) = HeaderValue::from_bytes(&id.to_digits()) {
         response.headers_mut().insert(SESSION, id);
     }
     response

@@ -34,7 +34,8 @@ pub(crate) struct Stream {
     pub(crate) is_blocked: bool,
     /// Whether its request was cancelled, so that the reader only has to end the response.
     pub(crate) is_cancelled: bool,
-    pub(crate) close_request: Arc<CloseRequest>,
+    /// The handler's part of the stream, if the client can resume it.
+    pub(crate) handler_stream: Option<Arc<ResponseStream>>,
     /// The permit of the request.
     pub(crate) permit: Option<Permit>,
 }
@@ -94,29 +95,6 @@ const MAX_QUEUED_MESSAGES: usize = 64;
 /// The maximum size of the queue in bytes.
 const MAX_QUEUED_BYTES: usize = 256 << 10;
 
-/// A handler's request to close its response stream.
-#[derive(Default)]
-pub(crate) struct CloseRequest {
-    request: OnceLock<RequestKey>,
-    retry: Mutex<Option<Duration>>,
-}
-
-impl CloseRequest {
-    /// Sets the request that it belongs to.
-    pub(crate) fn belongs_to(&self, request: RequestKey) {
-        let _ = self.request.set(request);
-    }
-
-    /// Takes the delay after which the client should reconnect, if the handler closed the stream.
-    pub(crate) fn take(&self) -> Option<Duration> {
-        self.retry.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    pub(crate) fn set(&self, retry: Duration) {
-        *self.retry.lock().unwrap_or_else(PoisonError::into_inner) = Some(retry);
-    }
-}
-
 /// The response stream of a request in a session. Handlers get it with `ctx.extension::<ResponseStream>()`, if the client
 /// can resume the stream: with 2025-11-25, sessions and [`HttpOptions::resumable`](crate::HttpOptions::resumable).
 ///
@@ -134,10 +112,11 @@ impl CloseRequest {
 ///     "done"
 /// });
 /// ```
-#[derive(Clone)]
 pub struct ResponseStream {
-    pub(crate) close_request: Arc<CloseRequest>,
-    pub(crate) readers: Arc<Readers>,
+    readers: Arc<Readers>,
+    request: OnceLock<RequestKey>,
+    /// The delay after which the client should reconnect, if the handler closed the stream.
+    retry: Mutex<Option<Duration>>,
 }
 
 impl ResponseStream {
@@ -152,10 +131,28 @@ impl ResponseStream {
     /// dropped. `retry` is capped at [`MAX_RETRY`](Self::MAX_RETRY). It should be shorter than the event store keeps events:
     /// half an hour by default for [`MemoryEventStore`](crate::session::MemoryEventStore).
     pub fn close(&self, retry: Duration) {
-        self.close_request.set(retry.min(Self::MAX_RETRY));
-        if let Some(request) = self.close_request.request.get() {
+        self.set_retry(retry.min(Self::MAX_RETRY));
+        if let Some(request) = self.request.get() {
             self.readers.wake_reader(ReaderTarget::Request(*request));
         }
+    }
+
+    pub(crate) fn new(readers: Arc<Readers>) -> Self {
+        Self { readers, request: OnceLock::new(), retry: Mutex::default() }
+    }
+
+    /// Sets the request that it belongs to.
+    pub(crate) fn belongs_to(&self, request: RequestKey) {
+        let _ = self.request.set(request);
+    }
+
+    /// Takes the delay after which the client should reconnect, if the handler closed the stream.
+    pub(crate) fn take_retry(&self) -> Option<Duration> {
+        self.retry.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn set_retry(&self, retry: Duration) {
+        *self.retry.lock().unwrap_or_else(PoisonError::into_inner) = Some(retry);
     }
 }
 
