@@ -11,7 +11,7 @@ use mcp_session::{EventIdKey, Replay, SessionLease, StoreError};
 use mcp_types::jsonrpc::EncodedMessage;
 
 use super::orphaned;
-use super::readers::ReaderTarget;
+use super::readers::{Due, ReaderTarget};
 use super::record_sync::RecordSync;
 use super::session::{STANDALONE, Session};
 use super::stream::Stream;
@@ -367,7 +367,7 @@ impl StreamReader {
         }
         if session.unblock(state, self.number) {
             // The messages that were blocked can be delivered now.
-            session.readers.set_due();
+            session.readers.set_due(Due::Run);
         }
         is_held
     }
@@ -423,7 +423,7 @@ impl StreamReader {
                 Pace::KeepAlive => return Poll::Ready(Some(StreamPoll::Idle)),
                 Pace::Timeout => {
                     self.session.connection.handle_timeout(now());
-                    self.session.readers.set_due();
+                    self.session.readers.set_due(Due::Run);
                     return Poll::Ready(None);
                 }
                 // Requests may finish.

@@ -1,7 +1,7 @@
 //! The tasks that wait for a session.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Wake, Waker};
 
@@ -20,9 +20,19 @@ pub(crate) struct Readers {
     session: Option<SessionId>,
     /// Whether a task runs the session, and has to run it once more.
     running: AtomicU8,
-    /// Whether the session has to run, and no task does so yet. Set before a reader is woken.
-    is_due: AtomicBool,
+    /// What the next reader that is polled has to do for the session. Set before a reader is woken.
+    due: AtomicU8,
     waiting: Mutex<Waiting>,
+}
+
+/// What has to be done for a session, which no task does yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    Nothing,
+    /// Messages that belong to no request have to be delivered, which needs no handler.
+    Messages,
+    /// The session has to run.
+    Run,
 }
 
 const STOPPED: u8 = 0;
@@ -65,7 +75,7 @@ impl Readers {
     /// Adds a reader, which replaces an earlier one of the same target. Returns its number.
     pub(crate) fn add(&self, reads: Option<ReaderTarget>) -> u64 {
         // What happened while there was no reader is due now.
-        self.set_due();
+        self.set_due(Due::Run);
         let mut waiting = self.lock();
         waiting.last += 1;
         let reader = waiting.last;
@@ -148,7 +158,8 @@ impl Readers {
         if self.request_run() {
             return;
         }
-        self.set_due();
+        // The standalone stream has notifications only.
+        self.set_due(if route == Some(Route::Standalone) { Due::Messages } else { Due::Run });
         let reads = route.map(|route| match route {
             Route::Reply(key) | Route::Related(key) | Route::Listen(key) => ReaderTarget::Request(key),
             Route::Standalone => ReaderTarget::Standalone,
@@ -166,14 +177,23 @@ impl Readers {
         }
     }
 
-    /// Makes the next reader that is polled run the session.
-    pub(crate) fn set_due(&self) {
-        self.is_due.store(true, Ordering::Release);
+    /// Makes the next reader that is polled do at least this.
+    pub(crate) fn set_due(&self, due: Due) {
+        self.due.fetch_max(due as u8, Ordering::AcqRel);
     }
 
-    /// Returns whether the session has to run, which the caller then does.
-    pub(crate) fn take_due(&self) -> bool {
-        self.is_due.load(Ordering::Acquire) && self.is_due.swap(false, Ordering::AcqRel)
+    /// Returns what is due, which the caller then does.
+    pub(crate) fn take_due(&self) -> Due {
+        const NOTHING: u8 = Due::Nothing as u8;
+        const MESSAGES: u8 = Due::Messages as u8;
+        if self.due.load(Ordering::Acquire) == NOTHING {
+            return Due::Nothing;
+        }
+        match self.due.swap(NOTHING, Ordering::AcqRel) {
+            NOTHING => Due::Nothing,
+            MESSAGES => Due::Messages,
+            _ => Due::Run,
+        }
     }
 
     /// Makes the task that runs the session run it once more. Returns whether there is one.
@@ -200,7 +220,7 @@ impl Readers {
 
     /// Stops running the session unconditionally. It has to run again.
     pub(crate) fn stop(&self) {
-        self.set_due();
+        self.set_due(Due::Run);
         self.running.store(STOPPED, Ordering::Release);
     }
 
@@ -239,5 +259,54 @@ impl Wake for Readers {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.wake_route(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Only what is due makes a reader run the session, and messages alone need no handler.
+    #[test]
+    fn readers_run_what_is_due() {
+        let (readers, wakes) = (Arc::new(Readers::default()), Arc::new(Wakes::default()));
+        let reader = readers.add(Some(ReaderTarget::Standalone));
+        readers.register(reader, &Waker::from(Arc::clone(&wakes)));
+        assert_eq!((readers.take_due(), readers.take_due()), (Due::Run, Due::Nothing), "a new reader runs it once");
+        readers.wake_route(Some(Route::Standalone));
+        assert_eq!((readers.take_due(), readers.take_due()), (Due::Messages, Due::Nothing));
+        readers.wake_route(None);
+        readers.wake_route(Some(Route::Standalone));
+        assert_eq!((readers.take_due(), readers.take_due()), (Due::Run, Due::Nothing));
+        Readers::wake(&readers, &[reader]);
+        assert_eq!(readers.take_due(), Due::Nothing, "its messages were delivered");
+        assert!(readers.try_run());
+        readers.wake_route(Some(Route::Standalone));
+        assert_eq!(readers.take_due(), Due::Nothing, "the task that runs the session does it");
+        readers.stop();
+        assert_eq!(readers.take_due(), Due::Run, "what that task left");
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 4);
+    }
+
+    /// There is no memory for readers while there are none.
+    #[test]
+    fn readers_that_left_take_no_memory() {
+        let readers = Readers::default();
+        let numbers =
+            [None, Some(ReaderTarget::Standalone), Some(ReaderTarget::Orphans)].map(|reads| readers.add(reads));
+        numbers.into_iter().for_each(|reader| readers.leave(reader));
+        let waiting = readers.lock();
+        assert_eq!((waiting.tasks.capacity(), waiting.readers.capacity()), (0, 0));
     }
 }

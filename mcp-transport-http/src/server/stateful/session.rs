@@ -16,7 +16,7 @@ use mcp_types::{ErrorObject, Method, RawObject, Revision};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::readers::{ReaderTarget, Readers};
+use super::readers::{Due, ReaderTarget, Readers};
 use super::record_sync::RecordState;
 use super::runner::{Held, Runner};
 use super::session_code::SessionCode;
@@ -248,10 +248,14 @@ impl Session {
         }
     }
 
-    /// Does the same as [`pump`](Self::pump) if there is anything to do.
+    /// Does as much of [`pump`](Self::pump) as is due.
     pub(crate) fn pump_if_due(&self, own: u64) {
-        if self.readers.take_due() {
-            self.pump(Some(own));
+        match self.readers.take_due() {
+            Due::Nothing => {}
+            Due::Messages if self.connection.has_messages_only() => {
+                self.drain(Some(own));
+            }
+            Due::Messages | Due::Run => self.pump(Some(own)),
         }
     }
 
