@@ -313,6 +313,13 @@ mod tests {
         outbox.queue.as_ref().is_none_or(|queue| queue.held.is_empty() && queue.open_bytes == 0)
     }
 
+    /// Every connection has an outbox, and nearly all are empty.
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn an_outbox_is_small() {
+        assert!(size_of::<Outbox>() <= 72, "{}", size_of::<Outbox>());
+    }
+
     /// A message that is alone needs no queue, and neither does the next one after it was sent.
     #[test]
     fn a_message_at_a_time_needs_no_queue() {

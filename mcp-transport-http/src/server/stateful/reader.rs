@@ -128,7 +128,7 @@ impl StreamReader {
         drop(state);
         session.readers.wake(before.as_slice());
         let replay = |(stream, after)| -> Option<BoxFuture<_>> {
-            let (store, id) = (Arc::clone(&session.events.as_ref()?.store), session.id);
+            let (store, id) = (Arc::clone(&session.events.as_ref()?.store), session.id());
             Some(Box::pin(async move { store.replay(id, stream, after).await }))
         };
         let missed = place.and_then(replay);
@@ -277,7 +277,7 @@ impl StreamReader {
             }
         };
         if !is_whole {
-            tracing::debug!(target: "mcp", session = ?self.session.id, "not all missed events of a client are stored");
+            tracing::debug!(target: "mcp", session = ?self.session.id(), "not all missed events of a client are stored");
         }
         let mut last = 0;
         for event in missed {
@@ -373,7 +373,7 @@ impl StreamReader {
     }
 
     fn write(&self, number: u64, message: &EncodedMessage, events: &mut Vec<u8>) {
-        let id = self.settings.key.encode(&self.session.id, self.number, number);
+        let id = self.settings.key.encode(&self.session.id(), self.number, number);
         write_event_with_id(events, &id, message);
     }
 
@@ -457,7 +457,7 @@ fn write_initial_event(
     events: &mut Vec<u8>,
 ) {
     if session.is_resumable() && session.sends_initial_event() {
-        let id = settings.key.encode(&session.id, stream, number);
+        let id = settings.key.encode(&session.id(), stream, number);
         write_empty_event(events, &id, retry);
     }
 }

@@ -14,10 +14,9 @@ use mcp_session::SessionId;
 /// A handler that can continue wakes the reader of its response only. While a task runs the session, no other is woken:
 /// that task runs the session once more before it stops, and wakes the readers for which there are messages. A reader that
 /// is polled for any other reason, as its connection can send more, finds nothing due and does not run the session.
-#[derive(Default)]
 pub(crate) struct Readers {
-    /// The session, whose connection shares this value.
-    session: Option<SessionId>,
+    /// The id of the session, whose connection shares this value.
+    session: SessionId,
     /// Whether a task runs the session, and has to run it once more.
     running: AtomicU8,
     /// What the next reader that is polled has to do for the session. Set before a reader is woken.
@@ -69,7 +68,13 @@ pub(crate) enum ReaderTarget {
 impl Readers {
     /// Creates the readers of a session.
     pub(crate) fn of(session: SessionId) -> Self {
-        Self { session: Some(session), ..Self::default() }
+        let (running, due) = (AtomicU8::new(STOPPED), AtomicU8::new(Due::Nothing as u8));
+        Self { session, running, due, waiting: Mutex::default() }
+    }
+
+    /// Returns the id of the session.
+    pub(crate) fn session(&self) -> SessionId {
+        self.session
     }
 
     /// Adds a reader, which replaces an earlier one of the same target. Returns its number.
@@ -248,7 +253,7 @@ impl Waiting {
 /// The id of the session, as handlers get it from their connection.
 impl fmt::Display for Readers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.session.map_or(Ok(()), |session| session.fmt(f))
+        self.session.fmt(f)
     }
 }
 
@@ -277,10 +282,14 @@ mod tests {
         }
     }
 
+    fn readers() -> Readers {
+        Readers::of(SessionId::random().expect("randomness"))
+    }
+
     /// Only what is due makes a reader run the session, and messages alone need no handler.
     #[test]
     fn readers_run_what_is_due() {
-        let (readers, wakes) = (Arc::new(Readers::default()), Arc::new(Wakes::default()));
+        let (readers, wakes) = (Arc::new(readers()), Arc::new(Wakes::default()));
         let reader = readers.add(Some(ReaderTarget::Standalone));
         readers.register(reader, &Waker::from(Arc::clone(&wakes)));
         assert_eq!((readers.take_due(), readers.take_due()), (Due::Run, Due::Nothing), "a new reader runs it once");
@@ -302,7 +311,7 @@ mod tests {
     /// There is no memory for readers while there are none.
     #[test]
     fn readers_that_left_take_no_memory() {
-        let readers = Readers::default();
+        let readers = readers();
         let numbers =
             [None, Some(ReaderTarget::Standalone), Some(ReaderTarget::Orphans)].map(|reads| readers.add(reads));
         numbers.into_iter().for_each(|reader| readers.leave(reader));

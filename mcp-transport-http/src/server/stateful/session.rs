@@ -37,7 +37,6 @@ pub(crate) const STANDALONE: u64 = 0;
 /// [orphaned](super::orphaned) task runs it. Handlers run without a lock: a task that finds them running
 /// [leaves](super::runner) its input to the task that runs them.
 pub(crate) struct Session {
-    pub(crate) id: SessionId,
     pub(crate) revision: Revision,
     pub(crate) readers: Arc<Readers>,
     pub(crate) events: Option<EventLog>,
@@ -118,7 +117,6 @@ impl Session {
         let mut connection = connection.session_id(Arc::clone(&readers) as _);
         let code = connection.take_session_future();
         Self {
-            id,
             revision,
             events,
             record_state: record_state.map(Box::new),
@@ -130,6 +128,11 @@ impl Session {
             is_resuming: AtomicBool::new(false),
             state: Mutex::new(state),
         }
+    }
+
+    /// Returns the id of the session.
+    pub(crate) fn id(&self) -> SessionId {
+        self.readers.session()
     }
 
     /// Returns the first event number of the standalone stream. If another process may have served the stream before, the
@@ -346,7 +349,7 @@ impl Session {
         };
         stream.number += 1;
         let event = StoredEvent { number: stream.number, message: Bytes::from(message.into_bytes()) };
-        events.store.append(self.id, number, event);
+        events.store.append(self.id(), number, event);
     }
 
     /// Unblocks a stream after its reader took messages. Returns whether it was blocked.
@@ -424,7 +427,7 @@ impl Session {
         });
         drop(held);
         if let Some(events) = self.events.as_ref().filter(|_| !goes_on) {
-            events.store.forget(self.id);
+            events.store.forget(self.id());
         }
         self.readers.wake_all();
         match code {

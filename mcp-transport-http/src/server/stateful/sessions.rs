@@ -207,7 +207,7 @@ impl Sessions {
                     },
                     // Another process has deleted it.
                     (None, Some(session)) => {
-                        drop(tear_down(manager.end(&session.id, principal, EndReason::Deleted)));
+                        drop(tear_down(manager.end(&session.id(), principal, EndReason::Deleted)));
                         return Ok(());
                     }
                     // The request is refused when the session is looked up.
@@ -329,18 +329,18 @@ impl Sessions {
         let (session, response) = (created.lease, json(StatusCode::OK, reply.message, Some(permit)));
         let Some(record_sync) = self.record_sync.clone() else {
             Session::start(&session);
-            return Ok(Begun::Response(with_session_id(response, session.id)));
+            return Ok(Begun::Response(with_session_id(response, session.id())));
         };
         let (manager, retry_after) = (self.manager.clone(), self.settings.retry_after);
         Ok(Begun::Saving(Box::pin(async move {
             let saved = or_shutting_down(&work_guard, record_sync.save_new(&session), retry_after).await;
             if let Err(refusal) = saved {
                 // A session that cannot be saved is not kept in memory either.
-                drop(tear_down(manager.end(&session.id, principal.as_ref(), EndReason::Deleted)));
+                drop(tear_down(manager.end(&session.id(), principal.as_ref(), EndReason::Deleted)));
                 return Err(refusal.of(request, revision));
             }
             Session::start(&session);
-            Ok(with_session_id(response, session.id))
+            Ok(with_session_id(response, session.id()))
         })))
     }
 
@@ -361,7 +361,7 @@ impl Sessions {
         let place = match single_value(&head.parts.headers, &LAST_EVENT) {
             Ok(None) => None,
             Ok(Some(id)) if session.is_resumable() => {
-                Some(self.settings.key.decode(&session.id, id).ok_or_else(unknown_event)?)
+                Some(self.settings.key.decode(&session.id(), id).ok_or_else(unknown_event)?)
             }
             Ok(Some(_)) | Err(_) => return Err(unknown_event()),
         };
@@ -400,7 +400,7 @@ impl Sessions {
     fn end(&self, head: &RequestHead) -> Result<(), Refusal> {
         let session = self.find(head)?;
         check_version(head, session.revision)?;
-        let ended = self.manager.end(&session.id, head.principal.as_ref(), EndReason::Deleted);
+        let ended = self.manager.end(&session.id(), head.principal.as_ref(), EndReason::Deleted);
         drop(tear_down([ended.map_err(|refused| refusal(&refused))?]));
         Ok(())
     }
