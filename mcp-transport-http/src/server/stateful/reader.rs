@@ -317,7 +317,7 @@ impl StreamReader {
         }
         let handler_stream = stream.handler_stream.as_ref().filter(|_| session.is_resumable());
         let closed = handler_stream.and_then(|handler_stream| handler_stream.take_retry());
-        let has_news = !stream.queue.is_empty() || closed.is_some();
+        let has_news = !stream.is_empty() || closed.is_some();
         if has_news && !self.is_stream {
             self.is_stream = true;
             stream.is_known = session.is_resumable() && !state.is_ended;
@@ -351,7 +351,7 @@ impl StreamReader {
         }
         let is_held = !is_saved && stream.is_response_next();
         if let Some(retry) = closed {
-            if !stream.queue.is_empty() {
+            if !stream.is_empty() {
                 // There are more messages than are sent at once.
                 if let Some(handler_stream) = &stream.handler_stream {
                     handler_stream.set_retry(retry);
@@ -393,7 +393,7 @@ impl StreamReader {
             self.session.store_event(self.number, stream, transmit.message);
         }
         let was_blocked = self.session.unblock(&mut state, self.number);
-        let is_left = |stream: &Stream| stream.request.is_some() || !stream.queue.is_empty();
+        let is_left = |stream: &Stream| stream.request.is_some() || !stream.is_empty();
         let is_orphan = state.streams.get(self.number).is_some_and(is_left);
         if self.number != STANDALONE && !is_orphan {
             state.streams.remove(self.number);

@@ -94,7 +94,7 @@ pub(crate) struct State {
 /// Returns a random first stream number, so that processes that share a session use different numbers.
 fn first_stream(id: SessionId) -> u64 {
     let random = std::hash::RandomState::new();
-    std::hash::BuildHasher::hash_one(&random, id.as_bytes()) >> 16 << 16
+    std::hash::BuildHasher::hash_one(&random, id) >> 16 << 16
 }
 
 impl Session {

@@ -15,8 +15,10 @@ use crate::server::admission::Permit;
 /// One stream: the response to a request with its related messages, or the standalone stream.
 #[derive(Default)]
 pub(crate) struct Stream {
-    /// The messages that the reader has not taken yet.
-    pub(crate) queue: VecDeque<Transmit>,
+    /// The next message that the reader has not taken yet; most streams never have more than one.
+    pub(super) next: Option<Transmit>,
+    /// The messages after the next one.
+    pub(super) others: VecDeque<Transmit>,
     pub(crate) bytes: usize,
     /// The number of the last event.
     pub(crate) number: u64,
@@ -43,18 +45,35 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn push(&mut self, transmit: Transmit) {
         self.bytes += transmit.message.len();
-        self.queue.push_back(transmit);
+        if self.next.is_none() {
+            self.next = Some(transmit);
+        } else {
+            self.others.push_back(transmit);
+        }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Transmit> {
-        let transmit = self.queue.pop_front()?;
+        let transmit = self.next.take()?;
         self.bytes -= transmit.message.len();
+        self.next = self.others.pop_front();
+        if self.others.is_empty() && self.others.capacity() > 0 {
+            self.others = VecDeque::new();
+        }
         Some(transmit)
+    }
+
+    /// Whether no message is queued.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next.is_none()
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.next.is_some()) + self.others.len()
     }
 
     /// Marks the request as cancelled, and drops the queue.
     pub(crate) fn cancel(&mut self) {
-        self.queue = VecDeque::new();
+        (self.next, self.others) = (None, VecDeque::new());
         self.bytes = 0;
         self.request = None;
         self.is_cancelled = true;
@@ -62,12 +81,12 @@ impl Stream {
 
     /// Whether the next message is the response.
     pub(crate) fn is_response_next(&self) -> bool {
-        matches!(self.queue.front().map(|next| next.route), Some(Route::Reply(_)))
+        matches!(self.next.as_ref().map(|next| next.route), Some(Route::Reply(_)))
     }
 
     /// Replaces the response, which is the next message.
     pub(crate) fn replace_response(&mut self, message: EncodedMessage) {
-        if let Some(response) = self.queue.front_mut() {
+        if let Some(response) = &mut self.next {
             self.bytes = self.bytes - response.message.len() + message.len();
             response.message = message;
         }
@@ -75,17 +94,18 @@ impl Stream {
 
     /// Whether the response is queued for a reader.
     pub(crate) fn has_response(&self) -> bool {
-        self.reader.is_some() && matches!(self.queue.back().map(|last| last.route), Some(Route::Reply(_)))
+        self.reader.is_some()
+            && matches!(self.others.back().or(self.next.as_ref()).map(|last| last.route), Some(Route::Reply(_)))
     }
 
     /// Whether the queue is full.
     pub(crate) fn is_full(&self) -> bool {
-        self.queue.len() >= MAX_QUEUED_MESSAGES || self.bytes >= MAX_QUEUED_BYTES
+        self.len() >= MAX_QUEUED_MESSAGES || self.bytes >= MAX_QUEUED_BYTES
     }
 
     /// Whether the queue has drained enough to accept messages again.
     pub(crate) fn has_room(&self) -> bool {
-        self.queue.len() <= MAX_QUEUED_MESSAGES / 2 && self.bytes <= MAX_QUEUED_BYTES / 2
+        self.len() <= MAX_QUEUED_MESSAGES / 2 && self.bytes <= MAX_QUEUED_BYTES / 2
     }
 }
 
