@@ -1,11 +1,12 @@
 //! Session ids.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 /// The id of a session: 256 bits from the operating system's random source, on the wire as 64 lower-case hexadecimal digits.
 ///
 /// An id gives access to its session, so [`Debug`](fmt::Debug) shows only its beginning.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionId([u8; 32]);
 
 /// The error of creating an id or a key when the operating system's random source fails.
@@ -60,11 +61,30 @@ impl SessionId {
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// Returns the digits of the id, as they are on the wire.
+    #[must_use]
+    pub fn to_digits(&self) -> [u8; 64] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(self.0) {
+            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+        digits
+    }
+}
+
+impl Hash for SessionId {
+    /// Hashes a quarter of the id, as its bytes are random.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let [a, b, c, d, e, f, g, h, ..] = self.0;
+        state.write_u64(u64::from_ne_bytes([a, b, c, d, e, f, g, h]));
+    }
 }
 
 impl fmt::Display for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(std::str::from_utf8(&self.to_digits()).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -87,6 +107,8 @@ mod tests {
         let id = SessionId::random().unwrap();
         let text = id.to_string();
         assert_eq!((text.len(), SessionId::parse(&text)), (64, Ok(id)));
+        let expected: String = id.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!((text.as_str(), text.as_bytes()), (expected.as_str(), &id.to_digits()[..]));
         assert_ne!(SessionId::random().unwrap(), id);
         for wrong in [
             "",

@@ -69,6 +69,7 @@
 
 mod event_id;
 mod id;
+mod id_map;
 mod lease;
 mod manager;
 mod memory;

@@ -1,7 +1,7 @@
 //! A slab, and doubly linked lists through its values.
 
 use std::collections::HashMap;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 
 /// Values in numbered slots; a free slot is used again.
 pub(crate) struct Slab<V> {
@@ -119,7 +119,7 @@ impl List {
 const NO_SLOT: u32 = u32::MAX;
 
 /// Returns memory of a map that is mostly unused; the cost is amortised over the removals.
-pub(crate) fn shrink<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
+pub(crate) fn shrink<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
     if map.capacity() / 4 > map.len() + 16 {
         map.shrink_to(map.len() * 2);
     }

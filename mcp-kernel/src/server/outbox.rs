@@ -34,6 +34,10 @@ impl Queued {
     fn is_on(&self, stream: Option<RequestKey>) -> bool {
         self.transmit.route.stream() == stream
     }
+
+    fn is_response(&self) -> bool {
+        matches!(self.transmit.route, Route::Reply(_))
+    }
 }
 
 /// The messages that are queued for a client.
@@ -43,8 +47,15 @@ impl Queued {
 /// changes are sent once, and messages of low priority are dropped.
 #[derive(Default)]
 pub(crate) struct Outbox {
-    /// The first message, unless it is in `open`: most connections never have a second one.
-    first: Option<Queued>,
+    /// The only message, if the queue is empty: most connections never have a second one at the same time.
+    only: Option<Queued>,
+    /// Allocated for the second message.
+    queue: Option<Box<Queue>>,
+}
+
+/// The messages of a connection that has, or had, more than one.
+#[derive(Default)]
+struct Queue {
     open: VecDeque<Queued>,
     open_bytes: usize,
     /// What the streams in `open` hold, except for responses, of which each request has one.
@@ -89,123 +100,80 @@ struct Backlog {
 impl Outbox {
     /// Queues a message; returns how many messages were dropped, which may include this one.
     pub(crate) fn push(&mut self, limits: &Limits, transmit: Transmit, priority: Priority) -> usize {
-        let stream = transmit.route.stream();
         let queued = Queued { transmit, priority };
-        if let Some(backlog) = self.blocked.get_mut(&stream) {
-            return backlog.push(limits, queued);
-        }
-        if let Route::Reply(_) = queued.transmit.route {
-            self.append(queued);
+        if self.only.is_none() && self.queue.as_ref().is_none_or(|queue| queue.is_unused()) {
+            self.only = Some(queued);
             return 0;
         }
-        let held = self.held.entry(stream).or_default();
-        if held.messages == 0 {
-            held.add(&queued);
-            self.append(queued);
-            return 0;
-        }
-        let before = held.bytes;
-        if let Some(first) = self.first.take() {
-            self.open.push_front(first);
-        }
-        let dropped = enqueue(&mut self.open, held, stream, limits, queued);
-        self.open_bytes = self.open_bytes - before + held.bytes;
-        if held.messages == 0 {
-            self.held.remove(&stream);
-        }
-        dropped
+        self.queue().push(limits, queued)
     }
 
-    fn append(&mut self, queued: Queued) {
-        self.open_bytes += queued.size();
-        if self.has_open() {
-            push(&mut self.open, queued);
-        } else {
-            self.first = Some(queued);
+    /// The queue, with all messages in it.
+    fn queue(&mut self) -> &mut Queue {
+        let queue = self.queue.get_or_insert_default();
+        if let Some(only) = self.only.take() {
+            queue.add(only);
         }
+        queue
     }
 
     pub(crate) fn pop(&mut self) -> Option<Transmit> {
-        let queued = self.first.take().or_else(|| pop(&mut self.open))?;
-        self.open_bytes -= queued.size();
-        if !matches!(queued.transmit.route, Route::Reply(_)) {
-            self.release_held(&queued);
-        }
+        let queued = self.only.take().or_else(|| self.queue.as_mut()?.pop())?;
         Some(queued.transmit)
     }
 
     pub(crate) fn has_open(&self) -> bool {
-        self.first.is_some() || !self.open.is_empty()
-    }
-
-    /// The messages that are not blocked.
-    fn messages(&self) -> impl Iterator<Item = &Queued> {
-        self.first.iter().chain(&self.open)
-    }
-
-    fn release_held(&mut self, queued: &Queued) {
-        if let Entry::Occupied(mut held) = self.held.entry(queued.transmit.route.stream()) {
-            held.get_mut().remove(queued);
-            if held.get().messages == 0 {
-                held.remove();
-            }
-        }
+        self.only.is_some() || self.queue.as_ref().is_some_and(|queue| !queue.open.is_empty())
     }
 
     /// Returns whether the limits are reached: the driver has to send some messages before more input is accepted.
     pub(crate) fn is_saturated(&self, limits: &Limits) -> bool {
-        self.open.len() + usize::from(self.first.is_some()) >= limits.max_outbox_messages
-            || self.open_bytes >= limits.max_outbox_bytes
+        let (messages, bytes) = match (&self.only, &self.queue) {
+            (Some(only), _) => (1, only.size()),
+            (None, Some(queue)) => (queue.open.len(), queue.open_bytes),
+            (None, None) => (0, 0),
+        };
+        messages >= limits.max_outbox_messages || bytes >= limits.max_outbox_bytes
     }
 
     /// Keeps the messages of a route's stream back until it is unblocked. Returns how many were dropped to stay within
     /// the limits.
     pub(crate) fn block(&mut self, limits: &Limits, route: Route) -> usize {
-        let stream = route.stream();
-        let (mine, others): (VecDeque<_>, VecDeque<_>) = self
-            .first
-            .take()
-            .into_iter()
-            .chain(std::mem::take(&mut self.open))
-            .partition(|queued| queued.is_on(stream));
-        self.open = others;
-        self.open_bytes = self.messages().map(Queued::size).sum();
-        self.held.remove(&stream);
-        let backlog = self.blocked.entry(stream).or_default();
-        mine.into_iter().map(|queued| backlog.push(limits, queued)).sum()
+        self.queue().block(limits, route.stream())
     }
 
     /// Returns whether there are messages of a route's stream, or it is blocked.
     pub(crate) fn holds(&self, route: Route) -> bool {
         let stream = route.stream();
-        self.blocked.contains_key(&stream) || self.messages().any(|queued| queued.is_on(stream))
+        let is_queued =
+            |queue: &Queue| queue.blocked.contains_key(&stream) || queue.open.iter().any(|queued| queued.is_on(stream));
+        self.only.as_ref().is_some_and(|only| only.is_on(stream)) || self.queue.as_deref().is_some_and(is_queued)
     }
 
     /// Releases the messages of a route's stream.
     pub(crate) fn unblock(&mut self, route: Route) {
-        let Some(backlog) = self.blocked.remove(&route.stream()) else { return };
+        let Some(backlog) = self.queue.as_mut().and_then(|queue| queue.blocked.remove(&route.stream())) else { return };
         for queued in backlog.queue {
-            if !matches!(queued.transmit.route, Route::Reply(_)) {
-                self.held.entry(route.stream()).or_default().add(&queued);
-            }
-            self.append(queued);
+            self.queue().add(queued);
         }
     }
 
     /// Removes the messages of a request that was cancelled.
     pub(crate) fn forget(&mut self, key: RequestKey) {
-        if self.held.remove(&Some(key)).is_some() {
-            self.first.take_if(|queued| queued.is_on(Some(key)));
-            self.open.retain(|queued| !queued.is_on(Some(key)));
-            self.open_bytes = self.messages().map(Queued::size).sum();
+        self.only.take_if(|only| only.is_on(Some(key)) && !only.is_response());
+        if let Some(queue) = &mut self.queue {
+            queue.forget(key);
         }
-        self.blocked.remove(&Some(key));
     }
 
     /// Returns whether a route's stream has reached its limits, so that no message that must arrive may be added.
     pub(crate) fn is_full(&self, limits: &Limits, route: Route) -> bool {
         let stream = route.stream();
-        let held = self.blocked.get(&stream).map(|backlog| backlog.held).or_else(|| self.held.get(&stream).copied());
+        let only = self.only.as_ref().filter(|only| only.is_on(stream) && !only.is_response());
+        let held = match only {
+            Some(only) => Some(Held { messages: 1, bytes: only.size() }),
+            None => self.queue.as_ref().and_then(|queue| queue.held(stream)),
+        };
         held.is_some_and(|held| held.is_full(limits))
     }
 
@@ -215,7 +183,79 @@ impl Outbox {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        !self.has_open() && self.blocked.values().all(|backlog| backlog.queue.is_empty())
+        let has_blocked = |queue: &Queue| queue.blocked.values().any(|backlog| !backlog.queue.is_empty());
+        !self.has_open() && !self.queue.as_deref().is_some_and(has_blocked)
+    }
+}
+
+impl Queue {
+    /// Whether no message is queued, and none would be blocked.
+    fn is_unused(&self) -> bool {
+        self.open.is_empty() && self.blocked.is_empty()
+    }
+
+    fn push(&mut self, limits: &Limits, queued: Queued) -> usize {
+        let stream = queued.transmit.route.stream();
+        if let Some(backlog) = self.blocked.get_mut(&stream) {
+            return backlog.push(limits, queued);
+        }
+        let Some(held) = self.held.get_mut(&stream).filter(|_| !queued.is_response()) else {
+            self.add(queued);
+            return 0;
+        };
+        let before = held.bytes;
+        let dropped = enqueue(&mut self.open, held, stream, limits, queued);
+        self.open_bytes = self.open_bytes - before + held.bytes;
+        if held.messages == 0 {
+            self.held.remove(&stream);
+        }
+        dropped
+    }
+
+    /// Adds a message regardless of the limits.
+    fn add(&mut self, queued: Queued) {
+        if !queued.is_response() {
+            self.held.entry(queued.transmit.route.stream()).or_default().add(&queued);
+        }
+        self.open_bytes += queued.size();
+        push(&mut self.open, queued);
+    }
+
+    fn pop(&mut self) -> Option<Queued> {
+        let queued = pop(&mut self.open)?;
+        self.open_bytes -= queued.size();
+        if !queued.is_response()
+            && let Entry::Occupied(mut held) = self.held.entry(queued.transmit.route.stream())
+        {
+            held.get_mut().remove(&queued);
+            if held.get().messages == 0 {
+                held.remove();
+            }
+        }
+        Some(queued)
+    }
+
+    fn block(&mut self, limits: &Limits, stream: Option<RequestKey>) -> usize {
+        let (mine, others): (VecDeque<_>, VecDeque<_>) =
+            std::mem::take(&mut self.open).into_iter().partition(|queued| queued.is_on(stream));
+        self.open = others;
+        self.open_bytes = self.open.iter().map(Queued::size).sum();
+        self.held.remove(&stream);
+        let backlog = self.blocked.entry(stream).or_default();
+        mine.into_iter().map(|queued| backlog.push(limits, queued)).sum()
+    }
+
+    fn forget(&mut self, key: RequestKey) {
+        if self.held.remove(&Some(key)).is_some() {
+            self.open.retain(|queued| !queued.is_on(Some(key)));
+            self.open_bytes = self.open.iter().map(Queued::size).sum();
+        }
+        self.blocked.remove(&Some(key));
+    }
+
+    /// What a stream holds, blocked or not.
+    fn held(&self, stream: Option<RequestKey>) -> Option<Held> {
+        self.blocked.get(&stream).map(|backlog| backlog.held).or_else(|| self.held.get(&stream).copied())
     }
 }
 
@@ -267,6 +307,42 @@ mod tests {
 
     fn message(route: Route, text: &str) -> Transmit {
         Transmit { route, message: EncodedMessage::from_bytes(text.into()), failure: None }
+    }
+
+    fn is_drained(outbox: &Outbox) -> bool {
+        outbox.queue.as_ref().is_none_or(|queue| queue.held.is_empty() && queue.open_bytes == 0)
+    }
+
+    /// Every connection has an outbox, and nearly all are empty.
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn an_outbox_is_small() {
+        assert!(size_of::<Outbox>() <= 72, "{}", size_of::<Outbox>());
+    }
+
+    /// A message that is alone needs no queue, and neither does the next one after it was sent.
+    #[test]
+    fn a_message_at_a_time_needs_no_queue() {
+        let limits = Limits { max_route_messages: 1, ..Limits::default() };
+        let (mut outbox, request) = (Outbox::default(), RequestKey::new(1));
+        for text in ["a", "b"] {
+            let _ = outbox.push(&limits, message(Route::Standalone, text), Priority::Change);
+            assert!(outbox.has_open() && outbox.holds(Route::Standalone) && outbox.is_full(&limits, Route::Standalone));
+            assert!(!outbox.holds(Route::Reply(request)) && outbox.queue.is_none());
+            assert_eq!(drain(&mut outbox), [text]);
+        }
+        let _ = outbox.push(&limits, message(Route::Related(request), "progress"), Priority::Progress);
+        outbox.forget(request);
+        let _ = outbox.push(&limits, message(Route::Reply(request), "answer"), Priority::Required);
+        outbox.forget(request);
+        assert_eq!(drain(&mut outbox), ["answer"]);
+        let _ = outbox.push(&limits, message(Route::Standalone, "c"), Priority::Required);
+        let _ = outbox.block(&limits, Route::Standalone);
+        assert!(!outbox.has_open() && !outbox.is_empty() && outbox.is_full(&limits, Route::Standalone));
+        outbox.unblock(Route::Standalone);
+        assert_eq!(drain(&mut outbox), ["c"]);
+        let _ = outbox.push(&limits, message(Route::Standalone, "d"), Priority::Required);
+        assert!(outbox.only.is_some() && is_drained(&outbox));
     }
 
     fn drain(outbox: &mut Outbox) -> Vec<String> {
@@ -328,7 +404,7 @@ mod tests {
         }
         let _ = outbox.push(&limits, message(Route::Reply(RequestKey::new(1)), "answer"), Priority::Required);
         assert_eq!(drain(&mut outbox), ["changed", "progress 2", "progress 3", "answer"]);
-        assert!(outbox.is_empty() && outbox.held.is_empty() && outbox.open_bytes == 0);
+        assert!(outbox.is_empty() && is_drained(&outbox));
     }
 
     #[test]
@@ -345,6 +421,6 @@ mod tests {
         let _ = outbox.push(&limits, message(Route::Standalone, &"a".repeat(100)), Priority::Required);
         assert!(outbox.is_saturated(&limits));
         outbox.clear();
-        assert!(!outbox.is_saturated(&limits) && outbox.held.is_empty());
+        assert!(!outbox.is_saturated(&limits) && outbox.queue.is_none());
     }
 }

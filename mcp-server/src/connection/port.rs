@@ -91,6 +91,14 @@ impl ConnectionPort {
         self.shared.lock().kernel.wants_input()
     }
 
+    /// Returns whether the connection does not have to be polled for messages to be sent: nothing has happened that handlers
+    /// have to know, and no request waits for room.
+    #[must_use]
+    pub fn has_messages_only(&self) -> bool {
+        let state = self.shared.lock();
+        state.kernel.wants_input() && !state.kernel.has_event()
+    }
+
     /// Returns whether [`ServerBuilder::on_initialize`](crate::ServerBuilder::on_initialize) has yet to decide about the
     /// handshake. No message is wanted meanwhile.
     #[must_use]

@@ -1,6 +1,6 @@
 //! Events in memory.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tokio::time::Instant;
 
 use super::event_limits::{EventUsage, MemoryEventLimits};
+use crate::id_map::IdMap;
 use crate::slab::{Link, List, Slab, shrink};
 use crate::{EventStore, Replay, SessionId, StoreError, StoredEvent};
 
@@ -27,7 +28,7 @@ struct Shared {
 /// All events in the order of their arrival: in total, by session, and by stream.
 struct Log {
     events: Slab<Event>,
-    sessions: HashMap<SessionId, Session>,
+    sessions: IdMap<SessionId, Session>,
     all: List,
     usage: EventUsage,
     /// The sessions that ended last, whose events are refused.
@@ -46,7 +47,7 @@ struct Event {
 }
 
 struct Session {
-    streams: HashMap<u64, Stream>,
+    streams: IdMap<u64, Stream>,
     order: List,
     events: usize,
     bytes: usize,
@@ -107,7 +108,7 @@ impl Shared {
 impl Default for Log {
     fn default() -> Self {
         let usage = EventUsage::default();
-        Self { events: Slab::new(), sessions: HashMap::new(), all: List::EMPTY, usage, ended: VecDeque::new() }
+        Self { events: Slab::new(), sessions: IdMap::default(), all: List::EMPTY, usage, ended: VecDeque::new() }
     }
 }
 
@@ -145,11 +146,13 @@ impl Log {
         session.bytes += size;
         self.usage.events += 1;
         self.usage.bytes += size;
-        while let Some(session) = self.sessions.get(&id)
-            && (session.events > limits.max_session_events || session.bytes > limits.max_session_bytes)
-            && let Some(oldest) = session.order.oldest()
-        {
-            self.drop_event(oldest);
+        let is_over =
+            |session: &Session| session.events > limits.max_session_events || session.bytes > limits.max_session_bytes;
+        let mut oldest = session.order.oldest().filter(|_| is_over(session));
+        while let Some(slot) = oldest {
+            self.drop_event(slot);
+            let session = self.sessions.get(&id).filter(|session| is_over(session));
+            oldest = session.and_then(|session| session.order.oldest());
         }
         while self.usage.bytes > limits.max_bytes
             && let Some(oldest) = self.all.oldest()
@@ -245,7 +248,7 @@ const MAX_ENDED: usize = 32;
 
 impl Default for Session {
     fn default() -> Self {
-        Self { streams: HashMap::new(), order: List::EMPTY, events: 0, bytes: 0 }
+        Self { streams: IdMap::default(), order: List::EMPTY, events: 0, bytes: 0 }
     }
 }
 

@@ -1,6 +1,5 @@
 //! Writes event streams. Each function appends one event to a buffer.
 
-use std::fmt::Display;
 use std::io::Write as _;
 use std::time::Duration;
 
@@ -16,7 +15,8 @@ pub(crate) fn write_event(out: &mut Vec<u8>, message: &EncodedMessage) {
 }
 
 /// Appends a message with an id, after which a client may resume the stream.
-pub(crate) fn write_event_with_id(out: &mut Vec<u8>, id: impl Display, message: &EncodedMessage) {
+pub(crate) fn write_event_with_id(out: &mut Vec<u8>, id: &str, message: &EncodedMessage) {
+    out.reserve(id.len() + message.len() + 16);
     write_field(out, "id", id);
     write_data(out, message);
 }
@@ -29,21 +29,27 @@ pub(crate) fn write_named_event(out: &mut Vec<u8>, name: &str, data: &[u8]) {
 
 /// Appends an event without data, after which a client may resume the stream once `retry` has passed.
 // B-104
-pub(crate) fn write_empty_event(out: &mut Vec<u8>, id: impl Display, retry: Duration) {
+pub(crate) fn write_empty_event(out: &mut Vec<u8>, id: &str, retry: Duration) {
     write_field(out, "id", id);
-    write_field(out, "retry", retry.as_millis());
+    write_retry_field(out, retry);
     write_data(out, b"");
 }
 
 /// Appends how long a client waits before it reconnects.
 pub(crate) fn write_retry(out: &mut Vec<u8>, retry: Duration) {
-    write_field(out, "retry", retry.as_millis());
+    write_retry_field(out, retry);
     out.push(b'\n');
 }
 
-fn write_field(out: &mut Vec<u8>, name: &str, value: impl Display) {
+fn write_retry_field(out: &mut Vec<u8>, retry: Duration) {
     // Writing to a vector does not fail.
-    let _ = writeln!(out, "{name}: {value}");
+    let _ = writeln!(out, "retry: {}", retry.as_millis());
+}
+
+fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {
+    for part in [name, ": ", value, "\n"] {
+        out.extend_from_slice(part.as_bytes());
+    }
 }
 
 /// Appends the data of an event, and ends it.

@@ -55,15 +55,23 @@ const URL_SAFE: Alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 
 fn encode_unpadded(alphabet: Alphabet, bytes: &[u8]) -> String {
     // With room for padding.
-    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for group in bytes.chunks(3) {
-        let bits = group.iter().fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for position in 0..=group.len() {
-            let index = (bits >> (18 - 6 * position)) & 0x3f;
-            text.push(char::from(alphabet[index as usize]));
-        }
+    let mut text = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+    let digits = |group: [u8; 3]| {
+        let [a, b, c] = group;
+        let bits = u32::from_be_bytes([0, a, b, c]);
+        [18, 12, 6, 0].map(|shift| alphabet[(bits >> shift & 0x3f) as usize])
+    };
+    let (groups, rest) = bytes.as_chunks();
+    for group in groups {
+        text.extend_from_slice(&digits(*group));
     }
-    text
+    match *rest {
+        [a] => text.extend_from_slice(&digits([a, 0, 0])[..2]),
+        [a, b] => text.extend_from_slice(&digits([a, b, 0])[..3]),
+        _ => {}
+    }
+    // The alphabets are ASCII.
+    String::from_utf8(text).unwrap_or_default()
 }
 
 /// Decodes strictly, so that there is only one encoding of the same bytes.

@@ -1,6 +1,7 @@
 //! Finishes requests whose client disconnected.
 
 use std::future::poll_fn;
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::server::shutdown::WorkGuard;
 /// The requests may finish for a client that reconnects, up to `HttpOptions::orphaned_request_timeout`. A shutdown waits
 /// for the task.
 // RB-61
-pub(crate) fn supervise(session: &SessionLease<Session>, settings: &StreamSettings, work_guard: &WorkGuard) {
+pub(crate) fn supervise(session: &SessionLease<Session>, settings: &Arc<StreamSettings>, work_guard: &WorkGuard) {
     let Ok(runtime) = Handle::try_current() else { return };
     let mut state = session.lock();
     if let Some(orphan_reader) = state.orphan_reader {
@@ -32,7 +33,7 @@ pub(crate) fn supervise(session: &SessionLease<Session>, settings: &StreamSettin
     let reader = session.readers.add(Some(ReaderTarget::Orphans));
     state.orphan_reader = Some(reader);
     drop(state);
-    runtime.spawn(run(session.clone(), reader, settings.clone(), work_guard.additional()));
+    runtime.spawn(run(session.clone(), reader, Arc::clone(settings), work_guard.additional()));
 }
 
 /// What the task does next.
@@ -44,7 +45,7 @@ enum Next {
     Expire,
 }
 
-async fn run(session: SessionLease<Session>, reader: u64, settings: StreamSettings, _work_guard: WorkGuard) {
+async fn run(session: SessionLease<Session>, reader: u64, settings: Arc<StreamSettings>, _work_guard: WorkGuard) {
     // How often timeouts are checked.
     let interval = (settings.orphaned_timeout / 4).clamp(Duration::from_millis(10), Duration::from_secs(5));
     loop {
@@ -85,7 +86,7 @@ async fn save(session: &SessionLease<Session>, settings: &StreamSettings) {
     let mut state = session.lock();
     for number in with_response {
         // The client may have reconnected meanwhile.
-        let Some(stream) = state.streams.get_mut(&number).filter(|stream| stream.reader.is_none()) else { continue };
+        let Some(stream) = state.streams.get_mut(number).filter(|stream| stream.reader.is_none()) else { continue };
         if let Err(refusal) = &saved
             && let Some(message) = refusal.to_message(stream.id.as_ref(), session.revision)
         {
@@ -94,31 +95,27 @@ async fn save(session: &SessionLease<Session>, settings: &StreamSettings) {
         while let Some(transmit) = stream.pop() {
             session.store_event(number, stream, transmit.message);
         }
-        state.streams.remove(&number);
+        state.streams.remove(number);
     }
 }
 
 /// Cancels requests whose client did not reconnect in time.
 fn expire(session: &Session) {
     let mut state = session.lock();
-    let is_over = |number: &u64| {
-        let expires_at = state.streams.get(number).and_then(|stream| stream.expires_at);
-        expires_at.is_some_and(|expires_at| now() >= expires_at)
-    };
-    for number in orphans(&state).filter(is_over).collect::<Vec<_>>() {
+    let is_over = |stream: &Stream| stream.expires_at.is_some_and(|expires_at| now() >= expires_at);
+    let over: Vec<u64> = orphans(&state).filter(|(_, stream)| is_over(stream)).map(|(number, _)| number).collect();
+    for number in over {
         tracing::debug!(target: "mcp", "request cancelled: its client did not reconnect in time");
         session.abandon(&mut state, number);
     }
 }
 
 /// The requests without a reader.
-fn orphans(state: &State) -> impl Iterator<Item = u64> {
-    let is_orphan = |number: &u64| state.streams.get(number).is_some_and(|stream| stream.reader.is_none());
-    state.streams.keys().copied().filter(|number| *number != STANDALONE).filter(is_orphan)
+fn orphans(state: &State) -> impl Iterator<Item = (u64, &Stream)> {
+    state.streams.iter().filter(|(number, stream)| *number != STANDALONE && stream.reader.is_none())
 }
 
 /// The orphaned requests whose response is next in the queue.
 fn with_response(state: &State) -> Vec<u64> {
-    let has_response = |number: &u64| state.streams.get(number).is_some_and(Stream::is_response_next);
-    orphans(state).filter(has_response).collect()
+    orphans(state).filter(|(_, stream)| stream.is_response_next()).map(|(number, _)| number).collect()
 }

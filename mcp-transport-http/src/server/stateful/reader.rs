@@ -11,7 +11,7 @@ use mcp_session::{EventIdKey, Replay, SessionLease, StoreError};
 use mcp_types::jsonrpc::EncodedMessage;
 
 use super::orphaned;
-use super::readers::ReaderTarget;
+use super::readers::{Due, ReaderTarget};
 use super::record_sync::RecordSync;
 use super::session::{STANDALONE, Session};
 use super::stream::Stream;
@@ -28,7 +28,7 @@ pub(crate) struct StreamReader {
     session: SessionLease<Session>,
     number: u64,
     reader: u64,
-    settings: StreamSettings,
+    settings: Arc<StreamSettings>,
     pub(crate) pacer: Pacer,
     /// The permit of a listen stream, or of a request that has its response.
     pub(crate) permit: Option<Permit>,
@@ -44,7 +44,6 @@ pub(crate) struct StreamReader {
 }
 
 /// The settings that all readers of a service share.
-#[derive(Clone)]
 pub(crate) struct StreamSettings {
     pub(crate) keep_alive_interval: Duration,
     /// The `retry` value of event streams.
@@ -70,7 +69,7 @@ impl StreamReader {
     pub(crate) fn of_request(
         session: SessionLease<Session>,
         (number, reader): (u64, u64),
-        settings: StreamSettings,
+        settings: Arc<StreamSettings>,
         work_guard: WorkGuard,
     ) -> Self {
         Self {
@@ -93,13 +92,13 @@ impl StreamReader {
     pub(crate) fn of_stream(
         session: SessionLease<Session>,
         place: Option<(u64, u64)>,
-        settings: StreamSettings,
+        settings: Arc<StreamSettings>,
         work_guard: WorkGuard,
         permit: Permit,
     ) -> (Self, Vec<u8>) {
         let number = place.map_or(STANDALONE, |(stream, _)| stream);
         let mut state = session.lock();
-        let request = state.streams.get(&number).and_then(|stream| stream.request);
+        let request = state.streams.get(number).and_then(|stream| stream.request);
         let reads =
             if number == STANDALONE { Some(ReaderTarget::Standalone) } else { request.map(ReaderTarget::Request) };
         let reader = session.readers.add(reads);
@@ -108,12 +107,12 @@ impl StreamReader {
         let is_ended = state.is_ended;
         if number == STANDALONE && !is_ended {
             let before = place.map_or(0, |(_, after)| after).max(session.first_number());
-            let stream = state.streams.entry(STANDALONE).or_default();
+            let stream = state.streams.get_or_insert(STANDALONE);
             stream.number = stream.number.max(before);
         }
         let mut first = Vec::new();
         let mut is_over = false;
-        match state.streams.get_mut(&number).filter(|_| !is_ended) {
+        match state.streams.get_mut(number).filter(|_| !is_ended) {
             Some(stream) => {
                 // The previous reader is replaced, and woken below.
                 before = stream.reader.replace(reader);
@@ -129,7 +128,7 @@ impl StreamReader {
         drop(state);
         session.readers.wake(before.as_slice());
         let replay = |(stream, after)| -> Option<BoxFuture<_>> {
-            let (store, id) = (Arc::clone(&session.events.as_ref()?.store), session.id);
+            let (store, id) = (Arc::clone(&session.events.as_ref()?.store), session.id());
             Some(Box::pin(async move { store.replay(id, stream, after).await }))
         };
         let missed = place.and_then(replay);
@@ -145,14 +144,14 @@ impl StreamReader {
             self.session.readers.register(self.reader, cx.waker());
             // Most handlers finish while their message is passed to the session.
             if !self.is_response_next() {
-                self.session.pump(Some(self.reader));
+                self.session.pump_if_due(self.reader);
             }
             while self.is_response_next() {
                 let saved = ready!(self.poll_save(cx));
                 let mut state = self.session.lock();
-                let stream = state.streams.get(&self.number).filter(|stream| stream.reader == Some(self.reader));
+                let stream = state.streams.get(self.number).filter(|stream| stream.reader == Some(self.reader));
                 if stream.is_some_and(Stream::is_response_next)
-                    && let Some(mut stream) = state.streams.remove(&self.number)
+                    && let Some(mut stream) = state.streams.remove(self.number)
                     && let Some(reply) = stream.pop()
                 {
                     drop(state);
@@ -172,7 +171,7 @@ impl StreamReader {
     /// Whether the next message of the stream is the response.
     fn is_response_next(&self) -> bool {
         let state = self.session.lock();
-        let stream = state.streams.get(&self.number).filter(|stream| stream.reader == Some(self.reader));
+        let stream = state.streams.get(self.number).filter(|stream| stream.reader == Some(self.reader));
         stream.is_some_and(Stream::is_response_next)
     }
 
@@ -200,7 +199,7 @@ impl StreamReader {
     /// Replaces the response with an error, because the session record cannot be saved.
     fn refuse(&self, refusal: &Refusal) {
         let mut state = self.session.lock();
-        if let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
+        if let Some(stream) = state.streams.get_mut(self.number).filter(|stream| stream.reader == Some(self.reader))
             && let Some(message) = refusal.to_message(stream.id.as_ref(), self.session.revision)
         {
             stream.replace_response(message);
@@ -260,7 +259,7 @@ impl StreamReader {
         let mut state = self.session.lock();
         // Events after the end of the session are not stored.
         let is_known = self.session.is_resumable() && !state.is_ended;
-        if let Some(stream) = state.streams.get_mut(&self.number) {
+        if let Some(stream) = state.streams.get_mut(self.number) {
             stream.is_known = is_known;
             write_initial_event(&self.session, &self.settings, self.number, stream.number, self.settings.retry, events);
         }
@@ -278,7 +277,7 @@ impl StreamReader {
             }
         };
         if !is_whole {
-            tracing::debug!(target: "mcp", session = ?self.session.id, "not all missed events of a client are stored");
+            tracing::debug!(target: "mcp", session = ?self.session.id(), "not all missed events of a client are stored");
         }
         let mut last = 0;
         for event in missed {
@@ -288,7 +287,7 @@ impl StreamReader {
             last = event.number;
         }
         let mut state = self.session.lock();
-        match state.streams.get_mut(&self.number) {
+        match state.streams.get_mut(self.number) {
             Some(stream) => stream.number = stream.number.max(last),
             // The request has finished, and these were its last events.
             None => self.is_over = true,
@@ -298,10 +297,10 @@ impl StreamReader {
     /// Takes messages from the stream. Returns whether the response is next, and must not be sent as an event, or not yet.
     fn take(&mut self, events: &mut Vec<u8>) -> bool {
         let session = &self.session;
-        session.pump(Some(self.reader));
+        session.pump_if_due(self.reader);
         let mut guard = session.lock();
         let state = &mut *guard;
-        let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
+        let Some(stream) = state.streams.get_mut(self.number).filter(|stream| stream.reader == Some(self.reader))
         else {
             // Another reader replaced this one, or the session has ended.
             self.is_over = true;
@@ -309,15 +308,16 @@ impl StreamReader {
         };
         if stream.is_cancelled {
             self.is_over = true;
-            let stream = state.streams.remove(&self.number);
+            let stream = state.streams.remove(self.number);
             self.permit = self.permit.take().or_else(|| stream?.permit);
             return false;
         }
         if stream.is_response_next() && !self.is_stream {
             return true;
         }
-        let closed = stream.close_request.take().filter(|_| session.is_resumable());
-        let has_news = !stream.queue.is_empty() || closed.is_some();
+        let handler_stream = stream.handler_stream.as_ref().filter(|_| session.is_resumable());
+        let closed = handler_stream.and_then(|handler_stream| handler_stream.take_retry());
+        let has_news = !stream.is_empty() || closed.is_some();
         if has_news && !self.is_stream {
             self.is_stream = true;
             stream.is_known = session.is_resumable() && !state.is_ended;
@@ -344,16 +344,18 @@ impl StreamReader {
             }
             if is_last {
                 self.is_over = true;
-                let stream = state.streams.remove(&self.number);
+                let stream = state.streams.remove(self.number);
                 self.permit = self.permit.take().or_else(|| stream?.permit);
                 return false;
             }
         }
         let is_held = !is_saved && stream.is_response_next();
         if let Some(retry) = closed {
-            if !stream.queue.is_empty() {
+            if !stream.is_empty() {
                 // There are more messages than are sent at once.
-                stream.close_request.set(retry);
+                if let Some(handler_stream) = &stream.handler_stream {
+                    handler_stream.set_retry(retry);
+                }
                 return is_held;
             }
             // Sends the client the time to reconnect, and ends the response.
@@ -363,19 +365,22 @@ impl StreamReader {
             self.leave(retry);
             return false;
         }
-        session.unblock(state, self.number);
+        if session.unblock(state, self.number) {
+            // The messages that were blocked can be delivered now.
+            session.readers.set_due(Due::Run);
+        }
         is_held
     }
 
     fn write(&self, number: u64, message: &EncodedMessage, events: &mut Vec<u8>) {
-        let id = self.settings.key.encode(&self.session.id, self.number, number);
-        write_event_with_id(events, id, message);
+        let id = self.settings.key.encode(&self.session.id(), self.number, number);
+        write_event_with_id(events, &id, message);
     }
 
     /// Leaves the stream, which the client is expected to resume after `retry`.
     fn leave(&self, retry: Duration) {
         let mut state = self.session.lock();
-        let Some(stream) = state.streams.get_mut(&self.number).filter(|stream| stream.reader == Some(self.reader))
+        let Some(stream) = state.streams.get_mut(self.number).filter(|stream| stream.reader == Some(self.reader))
         else {
             return;
         };
@@ -388,10 +393,10 @@ impl StreamReader {
             self.session.store_event(self.number, stream, transmit.message);
         }
         let was_blocked = self.session.unblock(&mut state, self.number);
-        let is_left = |stream: &Stream| stream.request.is_some() || !stream.queue.is_empty();
-        let is_orphan = state.streams.get(&self.number).is_some_and(is_left);
+        let is_left = |stream: &Stream| stream.request.is_some() || !stream.is_empty();
+        let is_orphan = state.streams.get(self.number).is_some_and(is_left);
         if self.number != STANDALONE && !is_orphan {
-            state.streams.remove(&self.number);
+            state.streams.remove(self.number);
         }
         drop(state);
         if self.number != STANDALONE && is_orphan {
@@ -418,6 +423,7 @@ impl StreamReader {
                 Pace::KeepAlive => return Poll::Ready(Some(StreamPoll::Idle)),
                 Pace::Timeout => {
                     self.session.connection.handle_timeout(now());
+                    self.session.readers.set_due(Due::Run);
                     return Poll::Ready(None);
                 }
                 // Requests may finish.
@@ -451,7 +457,7 @@ fn write_initial_event(
     events: &mut Vec<u8>,
 ) {
     if session.is_resumable() && session.sends_initial_event() {
-        let id = settings.key.encode(&session.id, stream, number);
-        write_empty_event(events, id, retry);
+        let id = settings.key.encode(&session.id(), stream, number);
+        write_empty_event(events, &id, retry);
     }
 }

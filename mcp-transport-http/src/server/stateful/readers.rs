@@ -12,14 +12,26 @@ use mcp_session::SessionId;
 /// The tasks of all open responses of a session, and whether one of them runs its handlers.
 ///
 /// A handler that can continue wakes the reader of its response only. While a task runs the session, no other is woken:
-/// that task runs the session once more before it stops, and wakes the readers for which there are messages.
-#[derive(Default)]
+/// that task runs the session once more before it stops, and wakes the readers for which there are messages. A reader that
+/// is polled for any other reason, as its connection can send more, finds nothing due and does not run the session.
 pub(crate) struct Readers {
-    /// The session, whose connection shares this value.
-    session: Option<SessionId>,
+    /// The id of the session, whose connection shares this value.
+    session: SessionId,
     /// Whether a task runs the session, and has to run it once more.
     running: AtomicU8,
+    /// What the next reader that is polled has to do for the session. Set before a reader is woken.
+    due: AtomicU8,
     waiting: Mutex<Waiting>,
+}
+
+/// What has to be done for a session, which no task does yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Due {
+    Nothing,
+    /// Messages that belong to no request have to be delivered, which needs no handler.
+    Messages,
+    /// The session has to run.
+    Run,
 }
 
 const STOPPED: u8 = 0;
@@ -56,14 +68,27 @@ pub(crate) enum ReaderTarget {
 impl Readers {
     /// Creates the readers of a session.
     pub(crate) fn of(session: SessionId) -> Self {
-        Self { session: Some(session), ..Self::default() }
+        let (running, due) = (AtomicU8::new(STOPPED), AtomicU8::new(Due::Nothing as u8));
+        Self { session, running, due, waiting: Mutex::default() }
+    }
+
+    /// Returns the id of the session.
+    pub(crate) fn session(&self) -> SessionId {
+        self.session
     }
 
     /// Adds a reader, which replaces an earlier one of the same target. Returns its number.
     pub(crate) fn add(&self, reads: Option<ReaderTarget>) -> u64 {
+        // What happened while there was no reader is due now.
+        self.set_due(Due::Run);
         let mut waiting = self.lock();
         waiting.last += 1;
         let reader = waiting.last;
+        // Most sessions have one reader at a time.
+        if waiting.tasks.is_empty() {
+            waiting.tasks.reserve_exact(1);
+            waiting.readers.reserve_exact(1);
+        }
         waiting.tasks.push(Task { reader, reads, waker: None });
         if let Some(reads) = reads {
             match waiting.find(reads) {
@@ -102,6 +127,9 @@ impl Readers {
         {
             waiting.readers.remove(index);
         }
+        if waiting.tasks.is_empty() {
+            (waiting.tasks, waiting.readers) = (Vec::new(), Vec::new());
+        }
         drop(waiting);
         drop(task);
     }
@@ -135,6 +163,8 @@ impl Readers {
         if self.request_run() {
             return;
         }
+        // The standalone stream has notifications only.
+        self.set_due(if route == Some(Route::Standalone) { Due::Messages } else { Due::Run });
         let reads = route.map(|route| match route {
             Route::Reply(key) | Route::Related(key) | Route::Listen(key) => ReaderTarget::Request(key),
             Route::Standalone => ReaderTarget::Standalone,
@@ -149,6 +179,25 @@ impl Readers {
             None => {
                 self.wake_all();
             }
+        }
+    }
+
+    /// Makes the next reader that is polled do at least this.
+    pub(crate) fn set_due(&self, due: Due) {
+        self.due.fetch_max(due as u8, Ordering::AcqRel);
+    }
+
+    /// Returns what is due, which the caller then does.
+    pub(crate) fn take_due(&self) -> Due {
+        const NOTHING: u8 = Due::Nothing as u8;
+        const MESSAGES: u8 = Due::Messages as u8;
+        if self.due.load(Ordering::Acquire) == NOTHING {
+            return Due::Nothing;
+        }
+        match self.due.swap(NOTHING, Ordering::AcqRel) {
+            NOTHING => Due::Nothing,
+            MESSAGES => Due::Messages,
+            _ => Due::Run,
         }
     }
 
@@ -174,8 +223,9 @@ impl Readers {
         is_stopped
     }
 
-    /// Stops running the session unconditionally.
+    /// Stops running the session unconditionally. It has to run again.
     pub(crate) fn stop(&self) {
+        self.set_due(Due::Run);
         self.running.store(STOPPED, Ordering::Release);
     }
 
@@ -203,7 +253,7 @@ impl Waiting {
 /// The id of the session, as handlers get it from their connection.
 impl fmt::Display for Readers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.session.map_or(Ok(()), |session| session.fmt(f))
+        self.session.fmt(f)
     }
 }
 
@@ -214,5 +264,58 @@ impl Wake for Readers {
 
     fn wake_by_ref(self: &Arc<Self>) {
         self.wake_route(None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn readers() -> Readers {
+        Readers::of(SessionId::random().expect("randomness"))
+    }
+
+    /// Only what is due makes a reader run the session, and messages alone need no handler.
+    #[test]
+    fn readers_run_what_is_due() {
+        let (readers, wakes) = (Arc::new(readers()), Arc::new(Wakes::default()));
+        let reader = readers.add(Some(ReaderTarget::Standalone));
+        readers.register(reader, &Waker::from(Arc::clone(&wakes)));
+        assert_eq!((readers.take_due(), readers.take_due()), (Due::Run, Due::Nothing), "a new reader runs it once");
+        readers.wake_route(Some(Route::Standalone));
+        assert_eq!((readers.take_due(), readers.take_due()), (Due::Messages, Due::Nothing));
+        readers.wake_route(None);
+        readers.wake_route(Some(Route::Standalone));
+        assert_eq!((readers.take_due(), readers.take_due()), (Due::Run, Due::Nothing));
+        Readers::wake(&readers, &[reader]);
+        assert_eq!(readers.take_due(), Due::Nothing, "its messages were delivered");
+        assert!(readers.try_run());
+        readers.wake_route(Some(Route::Standalone));
+        assert_eq!(readers.take_due(), Due::Nothing, "the task that runs the session does it");
+        readers.stop();
+        assert_eq!(readers.take_due(), Due::Run, "what that task left");
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 4);
+    }
+
+    /// There is no memory for readers while there are none.
+    #[test]
+    fn readers_that_left_take_no_memory() {
+        let readers = readers();
+        let numbers =
+            [None, Some(ReaderTarget::Standalone), Some(ReaderTarget::Orphans)].map(|reads| readers.add(reads));
+        numbers.into_iter().for_each(|reader| readers.leave(reader));
+        let waiting = readers.lock();
+        assert_eq!((waiting.tasks.capacity(), waiting.readers.capacity()), (0, 0));
     }
 }

@@ -77,7 +77,7 @@ impl RecordSync {
         let Some(record_state) = &session.record_state else { return Ok(()) };
         let (mut record, version) = record_state.read();
         record.initialize = session.initialize_params();
-        match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
+        match self.store.save(session.id(), record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
             SaveOutcome::Saved(version) => record_state.set(record, version),
             // Session ids are random, so there cannot be another record.
             SaveOutcome::Conflict(_) => {
@@ -111,14 +111,14 @@ impl RecordSync {
         else {
             return Ok(true);
         };
-        let is_there = self.store.touch(session.id, self.time_to_live).await.map_err(unavailable)?;
+        let is_there = self.store.touch(session.id(), self.time_to_live).await.map_err(unavailable)?;
         record_state.set_touched();
         Ok(is_there)
     }
 
     /// Extends the record's lifetime. Returns whether another process has deleted the session.
     pub(crate) async fn has_ended(&self, session: &Session) -> bool {
-        match self.store.touch(session.id, self.time_to_live).await {
+        match self.store.touch(session.id(), self.time_to_live).await {
             Ok(is_there) => {
                 session.record_state.iter().for_each(|record_state| record_state.set_touched());
                 !is_there
@@ -143,7 +143,12 @@ impl RecordSync {
             let Some(settled) = settled.filter(|settled| *settled != state_of(&base)) else { return Ok(()) };
             let mut record = with_state(base, settled);
             record.initialize = session.initialize_params();
-            match self.store.save(session.id, record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
+            match self
+                .store
+                .save(session.id(), record.clone(), version, self.time_to_live)
+                .await
+                .map_err(unavailable)?
+            {
                 SaveOutcome::Saved(version) => {
                     record_state.set(record, version);
                     record_state.set_touched();

@@ -105,6 +105,7 @@ impl Drop for Held<'_> {
 #[cfg(test)]
 mod tests {
     use mcp_server::Server;
+    use mcp_session::SessionId;
 
     use super::*;
 
@@ -113,7 +114,7 @@ mod tests {
     #[test]
     fn sec_6_what_is_wanted_meanwhile_is_done() {
         let server = Server::builder("test", "1").build().expect("a server");
-        let readers = Arc::default();
+        let readers = Arc::new(Readers::of(SessionId::random().expect("randomness")));
         let runner = Runner::new(Connection::long_lived(&server), &readers);
         let mut held = runner.take().expect("no task runs it");
         assert!(runner.take().is_none());

@@ -1,6 +1,5 @@
 //! One session: a connection and its streams.
 
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -17,14 +16,16 @@ use mcp_types::{ErrorObject, Method, RawObject, Revision};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::readers::{ReaderTarget, Readers};
+use super::readers::{Due, ReaderTarget, Readers};
 use super::record_sync::RecordState;
 use super::runner::{Held, Runner};
 use super::session_code::SessionCode;
 use super::stream::{ResponseStream, Stream};
+use super::streams::Streams;
 use crate::clock::now;
 use crate::rules::revision::request_id;
 use crate::server::admission::Permit;
+use crate::server::service::requests;
 use crate::server::teardown::TEARDOWN_TIMEOUT;
 
 /// The number of the standalone stream, for messages that belong to no request.
@@ -36,7 +37,6 @@ pub(crate) const STANDALONE: u64 = 0;
 /// [orphaned](super::orphaned) task runs it. Handlers run without a lock: a task that finds them running
 /// [leaves](super::runner) its input to the task that runs them.
 pub(crate) struct Session {
-    pub(crate) id: SessionId,
     pub(crate) revision: Revision,
     pub(crate) readers: Arc<Readers>,
     pub(crate) events: Option<EventLog>,
@@ -82,8 +82,7 @@ pub(crate) struct SessionCounters {
 }
 
 pub(crate) struct State {
-    pub(crate) streams: BTreeMap<u64, Stream>,
-    by_request: BTreeMap<RequestKey, u64>,
+    pub(crate) streams: Streams,
     last_stream: u64,
     /// Whether a request may have been cancelled since the last check.
     has_cancelled: bool,
@@ -95,7 +94,7 @@ pub(crate) struct State {
 /// Returns a random first stream number, so that processes that share a session use different numbers.
 fn first_stream(id: SessionId) -> u64 {
     let random = std::hash::RandomState::new();
-    std::hash::BuildHasher::hash_one(&random, id.as_bytes()) >> 16 << 16
+    std::hash::BuildHasher::hash_one(&random, id) >> 16 << 16
 }
 
 impl Session {
@@ -108,8 +107,7 @@ impl Session {
         counters: Arc<SessionCounters>,
     ) -> Self {
         let state = State {
-            streams: BTreeMap::new(),
-            by_request: BTreeMap::new(),
+            streams: Streams::default(),
             last_stream: first_stream(id),
             has_cancelled: false,
             is_ended: false,
@@ -119,7 +117,6 @@ impl Session {
         let mut connection = connection.session_id(Arc::clone(&readers) as _);
         let code = connection.take_session_future();
         Self {
-            id,
             revision,
             events,
             record_state: record_state.map(Box::new),
@@ -131,6 +128,11 @@ impl Session {
             is_resuming: AtomicBool::new(false),
             state: Mutex::new(state),
         }
+    }
+
+    /// Returns the id of the session.
+    pub(crate) fn id(&self) -> SessionId {
+        self.readers.session()
     }
 
     /// Returns the first event number of the standalone stream. If another process may have served the stream before, the
@@ -179,13 +181,11 @@ impl Session {
         if state.is_ended {
             return Err(FeedError::Ended);
         }
-        let mut stream = Stream::default();
         // Older clients cannot resume a stream before its first event.
-        if self.is_resumable() && self.sends_initial_event() {
-            caller.extensions.insert(ResponseStream {
-                close_request: Arc::clone(&stream.close_request),
-                readers: Arc::clone(&self.readers),
-            });
+        let can_resume = self.is_resumable() && self.sends_initial_event() && requests(&incoming) > 0;
+        let handler_stream = can_resume.then(|| Arc::new(ResponseStream::new(Arc::clone(&self.readers))));
+        if let Some(handler_stream) = &handler_stream {
+            caller.extensions.insert_shared(Arc::clone(handler_stream));
         }
         let id = request_id(&incoming).filter(|_| self.record_state.is_some()).cloned();
         // Only the client cancels requests.
@@ -197,15 +197,14 @@ impl Session {
         let key = self.connection.feed_parsed(now, incoming, &caller).map_err(|_| FeedError::Full)?;
         let begun = key.map(|key| {
             state.last_stream += 1;
-            let (number, reader) = (state.last_stream, self.readers.add(Some(ReaderTarget::Request(key))));
-            stream.reader = Some(reader);
-            stream.request = Some(key);
-            stream.close_request.belongs_to(key);
-            stream.id = id;
-            stream.permit = Some(permit);
-            state.by_request.insert(key, number);
-            state.streams.insert(number, stream);
-            (number, reader)
+            let (number, stream_reader) = (state.last_stream, self.readers.add(Some(ReaderTarget::Request(key))));
+            if let Some(handler_stream) = &handler_stream {
+                handler_stream.belongs_to(key);
+            }
+            let (reader, request, permit) = (Some(stream_reader), Some(key), Some(permit));
+            let stream = Stream { reader, request, permit, id, handler_stream, ..Stream::default() };
+            state.streams.push(number, Box::new(stream));
+            (number, stream_reader)
         });
         drop(state);
         self.pump(begun.map(|(_, reader)| reader));
@@ -226,6 +225,7 @@ impl Session {
     /// Runs the handlers, and delivers messages to their streams. `own` is the reader that calls this, which checks its
     /// stream itself. If another task runs the handlers, that task does the work.
     pub(crate) fn pump(&self, own: Option<u64>) {
+        self.readers.take_due();
         loop {
             let Some(mut held) = self.runner.take() else {
                 // Messages are delivered anyway, as handlers may wait for that.
@@ -248,6 +248,17 @@ impl Session {
                 None if self.readers.wake_all() => return,
                 None => {}
             }
+        }
+    }
+
+    /// Does as much of [`pump`](Self::pump) as is due.
+    pub(crate) fn pump_if_due(&self, own: u64) {
+        match self.readers.take_due() {
+            Due::Nothing => {}
+            Due::Messages if self.connection.has_messages_only() => {
+                self.drain(Some(own));
+            }
+            Due::Messages | Due::Run => self.pump(Some(own)),
         }
     }
 
@@ -289,7 +300,8 @@ impl Session {
         if !std::mem::take(&mut state.has_cancelled) {
             return Vec::new();
         }
-        state.by_request.keys().copied().filter(|key| !self.connection.is_open(*key)).collect()
+        let requests = state.streams.iter().filter_map(|(_, stream)| stream.request);
+        requests.filter(|key| !self.connection.is_open(*key)).collect()
     }
 
     /// Delivers a message to its stream. Returns the reader to wake.
@@ -299,11 +311,11 @@ impl Session {
             Route::Related(key) | Route::Listen(key) => (Some(key), false),
             Route::Standalone => (None, false),
         };
-        let number = match key {
-            Some(key) => state.by_request.get(&key).copied(),
-            None => Some(STANDALONE),
+        let stream = match key {
+            Some(key) => state.streams.of_request(key),
+            None => state.streams.get_mut(STANDALONE).map(|stream| (STANDALONE, stream)),
         };
-        let Some((number, stream)) = number.and_then(|number| Some((number, state.streams.get_mut(&number)?))) else {
+        let Some((number, stream)) = stream else {
             self.counters.dropped_messages.fetch_add(1, Ordering::Relaxed);
             return None;
         };
@@ -322,12 +334,9 @@ impl Session {
         } else {
             self.store_event(number, stream, transmit.message);
         }
-        if let (true, Some(key)) = (is_last, key) {
-            state.by_request.remove(&key);
-            // A stream without a reader ends with its last message.
-            if reader.is_none() && !is_held {
-                state.streams.remove(&number);
-            }
+        // A stream without a reader ends with its last message.
+        if is_last && reader.is_none() && !is_held {
+            state.streams.remove(number);
         }
         reader.or_else(|| state.orphan_reader.filter(|_| is_last))
     }
@@ -340,12 +349,12 @@ impl Session {
         };
         stream.number += 1;
         let event = StoredEvent { number: stream.number, message: Bytes::from(message.into_bytes()) };
-        events.store.append(self.id, number, event);
+        events.store.append(self.id(), number, event);
     }
 
     /// Unblocks a stream after its reader took messages. Returns whether it was blocked.
     pub(crate) fn unblock(&self, state: &mut State, number: u64) -> bool {
-        state.streams.get_mut(&number).is_some_and(|stream| stream.has_room() && self.release(stream))
+        state.streams.get_mut(number).is_some_and(|stream| stream.has_room() && self.release(stream))
     }
 
     /// Unblocks a stream. Returns whether it was blocked.
@@ -359,8 +368,7 @@ impl Session {
 
     /// Cancels a request without a reader. Its handler is dropped when the session runs next.
     pub(crate) fn abandon(&self, state: &mut State, number: u64) {
-        if let Some(key) = state.streams.remove(&number).and_then(|stream| stream.request) {
-            state.by_request.remove(&key);
+        if let Some(key) = state.streams.remove(number).and_then(|stream| stream.request) {
             self.connection.abandon(key);
         }
     }
@@ -400,7 +408,7 @@ impl Session {
     ) -> Option<BoxFuture<()>> {
         let goes_on = reason != EndReason::Deleted && self.events.as_ref().is_some_and(|events| events.is_shared);
         // Readers that wait for a response receive an error.
-        for stream in self.lock().streams.values_mut() {
+        for stream in self.lock().streams.iter_mut() {
             self.release(stream);
         }
         let teardown = held.with(|connection| {
@@ -408,8 +416,7 @@ impl Session {
                 .abort_requests(&ErrorObject::internal_error("the session has ended before the request finished"));
             self.run(connection, None);
             let mut state = self.lock();
-            state.by_request.clear();
-            state.streams.retain(|_, stream| {
+            state.streams.retain(|stream| {
                 stream.is_known &= goes_on;
                 stream.has_response()
             });
@@ -420,7 +427,7 @@ impl Session {
         });
         drop(held);
         if let Some(events) = self.events.as_ref().filter(|_| !goes_on) {
-            events.store.forget(self.id);
+            events.store.forget(self.id());
         }
         self.readers.wake_all();
         match code {
@@ -495,20 +502,18 @@ impl Session {
 impl State {
     /// Ends the stream of a cancelled request. Returns the reader to wake.
     fn end_cancelled(&mut self, key: RequestKey) -> Option<u64> {
-        let number = *self.by_request.get(&key)?;
-        if self.streams.get(&number).is_some_and(|stream| stream.is_blocked) {
+        let (number, stream) = self.streams.of_request(key)?;
+        if stream.is_blocked {
             // The kernel may hold the response back.
             self.has_cancelled = true;
             return None;
         }
-        self.by_request.remove(&key);
-        let stream = self.streams.get_mut(&number)?;
         if stream.reader.is_some() {
             // It holds its permit until the reader has sent the previous messages and ended the response.
             stream.cancel();
             return stream.reader;
         }
-        self.streams.remove(&number);
+        self.streams.remove(number);
         self.orphan_reader
     }
 }

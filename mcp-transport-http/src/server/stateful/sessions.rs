@@ -41,7 +41,7 @@ use crate::server::teardown::TEARDOWN_TIMEOUT;
 /// All sessions of a service.
 pub(crate) struct Sessions {
     pub(super) manager: SessionManager<Session>,
-    settings: StreamSettings,
+    settings: Arc<StreamSettings>,
     pub(super) events: Option<EventLog>,
     record_sync: Option<RecordSync>,
     pub(super) migrations: Migrations,
@@ -82,7 +82,7 @@ impl Sessions {
     pub(crate) fn new(options: &HttpOptions) -> Result<Self, NoRandomness> {
         let time_to_live = options.record_ttl;
         let record_sync = options.session_store.clone().map(|store| RecordSync { store, time_to_live });
-        let settings = StreamSettings {
+        let settings = Arc::new(StreamSettings {
             record_sync: record_sync.clone(),
             keep_alive_interval: options.keep_alive_interval,
             retry: options.sse_retry,
@@ -92,7 +92,7 @@ impl Sessions {
                 Some(key) => Arc::clone(key),
                 None => Arc::new(EventIdKey::random()?),
             },
-        };
+        });
         let events = options.resumable.then(|| match options.event_store.clone() {
             Some(store) => EventLog { store, is_shared: options.session_store.is_some() },
             None => EventLog { store: Arc::new(MemoryEventStore::default()), is_shared: false },
@@ -207,7 +207,7 @@ impl Sessions {
                     },
                     // Another process has deleted it.
                     (None, Some(session)) => {
-                        drop(tear_down(manager.end(&session.id, principal, EndReason::Deleted)));
+                        drop(tear_down(manager.end(&session.id(), principal, EndReason::Deleted)));
                         return Ok(());
                     }
                     // The request is refused when the session is looked up.
@@ -270,7 +270,7 @@ impl Sessions {
                 Ok(accepted())
             })));
         };
-        let reader = StreamReader::of_request(session, begun, self.settings.clone(), work_guard);
+        let reader = StreamReader::of_request(session, begun, Arc::clone(&self.settings), work_guard);
         Ok(ResponseStage::Running(EventSource::Session(Box::new(reader)), Era::Legacy))
     }
 
@@ -329,18 +329,18 @@ impl Sessions {
         let (session, response) = (created.lease, json(StatusCode::OK, reply.message, Some(permit)));
         let Some(record_sync) = self.record_sync.clone() else {
             Session::start(&session);
-            return Ok(Begun::Response(with_session_id(response, session.id)));
+            return Ok(Begun::Response(with_session_id(response, session.id())));
         };
         let (manager, retry_after) = (self.manager.clone(), self.settings.retry_after);
         Ok(Begun::Saving(Box::pin(async move {
             let saved = or_shutting_down(&work_guard, record_sync.save_new(&session), retry_after).await;
             if let Err(refusal) = saved {
                 // A session that cannot be saved is not kept in memory either.
-                drop(tear_down(manager.end(&session.id, principal.as_ref(), EndReason::Deleted)));
+                drop(tear_down(manager.end(&session.id(), principal.as_ref(), EndReason::Deleted)));
                 return Err(refusal.of(request, revision));
             }
             Session::start(&session);
-            Ok(with_session_id(response, session.id))
+            Ok(with_session_id(response, session.id()))
         })))
     }
 
@@ -361,11 +361,11 @@ impl Sessions {
         let place = match single_value(&head.parts.headers, &LAST_EVENT) {
             Ok(None) => None,
             Ok(Some(id)) if session.is_resumable() => {
-                Some(self.settings.key.decode(&session.id, id).ok_or_else(unknown_event)?)
+                Some(self.settings.key.decode(&session.id(), id).ok_or_else(unknown_event)?)
             }
             Ok(Some(_)) | Err(_) => return Err(unknown_event()),
         };
-        Ok(StreamReader::of_stream(session, place, self.settings.clone(), work_guard, admit()?))
+        Ok(StreamReader::of_stream(session, place, Arc::clone(&self.settings), work_guard, admit()?))
     }
 
     /// Ends a session for its client. With a session store this continues even if the client disconnects. `admit` acquires
@@ -400,7 +400,7 @@ impl Sessions {
     fn end(&self, head: &RequestHead) -> Result<(), Refusal> {
         let session = self.find(head)?;
         check_version(head, session.revision)?;
-        let ended = self.manager.end(&session.id, head.principal.as_ref(), EndReason::Deleted);
+        let ended = self.manager.end(&session.id(), head.principal.as_ref(), EndReason::Deleted);
         drop(tear_down([ended.map_err(|refused| refusal(&refused))?]));
         Ok(())
     }
@@ -468,7 +468,7 @@ fn no_content() -> Response<ResponseBody> {
 
 /// Adds the session id to the response to `initialize`.
 fn with_session_id(mut response: Response<ResponseBody>, id: SessionId) -> Response<ResponseBody> {
-    if let Ok(id) = HeaderValue::try_from(id.to_string()) {
+    if let Ok(id) = HeaderValue::from_bytes(&id.to_digits()) {
         response.headers_mut().insert(SESSION, id);
     }
     response

@@ -15,8 +15,10 @@ use crate::server::admission::Permit;
 /// One stream: the response to a request with its related messages, or the standalone stream.
 #[derive(Default)]
 pub(crate) struct Stream {
-    /// The messages that the reader has not taken yet.
-    pub(crate) queue: VecDeque<Transmit>,
+    /// The next message that the reader has not taken yet; most streams never have more than one.
+    pub(super) next: Option<Transmit>,
+    /// The messages after the next one.
+    pub(super) others: VecDeque<Transmit>,
     pub(crate) bytes: usize,
     /// The number of the last event.
     pub(crate) number: u64,
@@ -34,7 +36,8 @@ pub(crate) struct Stream {
     pub(crate) is_blocked: bool,
     /// Whether its request was cancelled, so that the reader only has to end the response.
     pub(crate) is_cancelled: bool,
-    pub(crate) close_request: Arc<CloseRequest>,
+    /// The handler's part of the stream, if the client can resume it.
+    pub(crate) handler_stream: Option<Arc<ResponseStream>>,
     /// The permit of the request.
     pub(crate) permit: Option<Permit>,
 }
@@ -42,18 +45,35 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn push(&mut self, transmit: Transmit) {
         self.bytes += transmit.message.len();
-        self.queue.push_back(transmit);
+        if self.next.is_none() {
+            self.next = Some(transmit);
+        } else {
+            self.others.push_back(transmit);
+        }
     }
 
     pub(crate) fn pop(&mut self) -> Option<Transmit> {
-        let transmit = self.queue.pop_front()?;
+        let transmit = self.next.take()?;
         self.bytes -= transmit.message.len();
+        self.next = self.others.pop_front();
+        if self.others.is_empty() && self.others.capacity() > 0 {
+            self.others = VecDeque::new();
+        }
         Some(transmit)
+    }
+
+    /// Whether no message is queued.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.next.is_none()
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.next.is_some()) + self.others.len()
     }
 
     /// Marks the request as cancelled, and drops the queue.
     pub(crate) fn cancel(&mut self) {
-        self.queue = VecDeque::new();
+        (self.next, self.others) = (None, VecDeque::new());
         self.bytes = 0;
         self.request = None;
         self.is_cancelled = true;
@@ -61,12 +81,12 @@ impl Stream {
 
     /// Whether the next message is the response.
     pub(crate) fn is_response_next(&self) -> bool {
-        matches!(self.queue.front().map(|next| next.route), Some(Route::Reply(_)))
+        matches!(self.next.as_ref().map(|next| next.route), Some(Route::Reply(_)))
     }
 
     /// Replaces the response, which is the next message.
     pub(crate) fn replace_response(&mut self, message: EncodedMessage) {
-        if let Some(response) = self.queue.front_mut() {
+        if let Some(response) = &mut self.next {
             self.bytes = self.bytes - response.message.len() + message.len();
             response.message = message;
         }
@@ -74,17 +94,18 @@ impl Stream {
 
     /// Whether the response is queued for a reader.
     pub(crate) fn has_response(&self) -> bool {
-        self.reader.is_some() && matches!(self.queue.back().map(|last| last.route), Some(Route::Reply(_)))
+        self.reader.is_some()
+            && matches!(self.others.back().or(self.next.as_ref()).map(|last| last.route), Some(Route::Reply(_)))
     }
 
     /// Whether the queue is full.
     pub(crate) fn is_full(&self) -> bool {
-        self.queue.len() >= MAX_QUEUED_MESSAGES || self.bytes >= MAX_QUEUED_BYTES
+        self.len() >= MAX_QUEUED_MESSAGES || self.bytes >= MAX_QUEUED_BYTES
     }
 
     /// Whether the queue has drained enough to accept messages again.
     pub(crate) fn has_room(&self) -> bool {
-        self.queue.len() <= MAX_QUEUED_MESSAGES / 2 && self.bytes <= MAX_QUEUED_BYTES / 2
+        self.len() <= MAX_QUEUED_MESSAGES / 2 && self.bytes <= MAX_QUEUED_BYTES / 2
     }
 }
 
@@ -93,29 +114,6 @@ const MAX_QUEUED_MESSAGES: usize = 64;
 
 /// The maximum size of the queue in bytes.
 const MAX_QUEUED_BYTES: usize = 256 << 10;
-
-/// A handler's request to close its response stream.
-#[derive(Default)]
-pub(crate) struct CloseRequest {
-    request: OnceLock<RequestKey>,
-    retry: Mutex<Option<Duration>>,
-}
-
-impl CloseRequest {
-    /// Sets the request that it belongs to.
-    pub(crate) fn belongs_to(&self, request: RequestKey) {
-        let _ = self.request.set(request);
-    }
-
-    /// Takes the delay after which the client should reconnect, if the handler closed the stream.
-    pub(crate) fn take(&self) -> Option<Duration> {
-        self.retry.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
-
-    pub(crate) fn set(&self, retry: Duration) {
-        *self.retry.lock().unwrap_or_else(PoisonError::into_inner) = Some(retry);
-    }
-}
 
 /// The response stream of a request in a session. Handlers get it with `ctx.extension::<ResponseStream>()`, if the client
 /// can resume the stream: with 2025-11-25, sessions and [`HttpOptions::resumable`](crate::HttpOptions::resumable).
@@ -134,10 +132,11 @@ impl CloseRequest {
 ///     "done"
 /// });
 /// ```
-#[derive(Clone)]
 pub struct ResponseStream {
-    pub(crate) close_request: Arc<CloseRequest>,
-    pub(crate) readers: Arc<Readers>,
+    readers: Arc<Readers>,
+    request: OnceLock<RequestKey>,
+    /// The delay after which the client should reconnect, if the handler closed the stream.
+    retry: Mutex<Option<Duration>>,
 }
 
 impl ResponseStream {
@@ -152,10 +151,28 @@ impl ResponseStream {
     /// dropped. `retry` is capped at [`MAX_RETRY`](Self::MAX_RETRY). It should be shorter than the event store keeps events:
     /// half an hour by default for [`MemoryEventStore`](crate::session::MemoryEventStore).
     pub fn close(&self, retry: Duration) {
-        self.close_request.set(retry.min(Self::MAX_RETRY));
-        if let Some(request) = self.close_request.request.get() {
+        self.set_retry(retry.min(Self::MAX_RETRY));
+        if let Some(request) = self.request.get() {
             self.readers.wake_reader(ReaderTarget::Request(*request));
         }
+    }
+
+    pub(crate) fn new(readers: Arc<Readers>) -> Self {
+        Self { readers, request: OnceLock::new(), retry: Mutex::default() }
+    }
+
+    /// Sets the request that it belongs to.
+    pub(crate) fn belongs_to(&self, request: RequestKey) {
+        let _ = self.request.set(request);
+    }
+
+    /// Takes the delay after which the client should reconnect, if the handler closed the stream.
+    pub(crate) fn take_retry(&self) -> Option<Duration> {
+        self.retry.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    pub(crate) fn set_retry(&self, retry: Duration) {
+        *self.retry.lock().unwrap_or_else(PoisonError::into_inner) = Some(retry);
     }
 }
 
