@@ -69,13 +69,6 @@ impl AsyncRead for ClientStream {
         }
         let count = self.first.len().min(buffer.remaining());
         buffer.put_slice(&self.first.split_to(count));
-        // The rest is read at once: hyper takes a short first read as a sign that its buffer is worth doubling.
-        if self.first.is_empty()
-            && buffer.remaining() > 0
-            && let Poll::Ready(Err(error)) = Pin::new(&mut self.stream).poll_read(cx, buffer)
-        {
-            return Poll::Ready(Err(error));
-        }
         Poll::Ready(Ok(()))
     }
 }
