@@ -6,7 +6,10 @@ mod tests;
 use std::future::poll_fn;
 use std::io;
 use std::ops::Range;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
+#[cfg(feature = "server")]
+use std::pin::pin;
+#[cfg(feature = "server")]
 use std::task::{Context, Poll, ready};
 
 use mcp_types::jsonrpc::{EnvelopeScan, EnvelopeSummary};
