@@ -60,7 +60,8 @@ impl<'a> RequestEnvelope<'a> {
     }
 }
 
-/// Returns the refusal of a request whose `_meta` does not have its type.
+/// Returns the refusal of a request with invalid `_meta`. It is decoded again as a whole, so that the error names the first
+/// invalid member.
 pub(super) fn malformed_meta(params: Option<&Payload<'_>>) -> Refusal {
     let fault = params.and_then(|params| params.decode_meta::<RequestMeta>().err());
     fault.map_or_else(|| invalid_meta(&"it is not valid"), |fault| invalid_meta(&fault))

@@ -9,9 +9,9 @@ use super::client::Client;
 
 /// The clients of recent requests, by the text in which they declare themselves.
 ///
-/// A modern client declares its capabilities and its name with each request, and usually in the same words. Decoding them
-/// costs more than all other checks together, so that the result is kept. It depends on nothing but the text, so requests do not
-/// influence each other.
+/// A modern client declares its capabilities and its name with each request, usually as the same JSON text. The decoded result
+/// is kept, as decoding costs far more than comparing the text. It depends on nothing but the text, so requests do not influence
+/// each other.
 #[derive(Default)]
 pub(super) struct KnownClients {
     places: [Mutex<Option<KnownClient>>; PLACES],

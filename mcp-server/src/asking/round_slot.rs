@@ -289,7 +289,7 @@ mod tests {
 
     /// However many futures wait, none of them is woken before there is a reason.
     #[test]
-    fn waiting_wakes_nobody() {
+    fn waiting_wakes_no_task() {
         let slot = open();
         let counter = Arc::new(Counter::default());
         // Each has a task of its own.

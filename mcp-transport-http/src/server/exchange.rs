@@ -88,9 +88,9 @@ impl Exchange {
         loop {
             self.run(cx);
             match self.connection.poll_transmit() {
-                Some(answer) if matches!(answer.route, Route::Reply(_)) => {
+                Some(response) if matches!(response.route, Route::Reply(_)) => {
                     self.is_over = true;
-                    return Poll::Ready(ResponseStart::Message(answer));
+                    return Poll::Ready(ResponseStart::Message(response));
                 }
                 Some(transmit) => {
                     self.take(&transmit, events);

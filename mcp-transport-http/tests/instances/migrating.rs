@@ -346,8 +346,8 @@ async fn mis_5_subscriptions_begin_after_the_decision() {
     assert_eq!(notes.take(), ["ann [\"a:b\"] false"]);
 }
 
-/// A session is not resumed by a server that does not have its revision, whoever chose the server: the client begins a new
-/// session, and negotiates again.
+/// A session is not resumed by a server that does not have its revision, no matter which function chose the server: the
+/// client begins a new session, and negotiates again.
 // covers: MIS-5, GW-5
 #[tokio::test]
 async fn mis_5_a_session_needs_a_server_of_its_revision() {
