@@ -184,3 +184,14 @@ fn trace_context_travels_with_the_request() {
     script.done(asked.responder);
     script.assert_nothing_left();
 }
+
+/// The keys of the modern envelope mean nothing in a legacy request, which declared its capabilities in the handshake.
+#[test]
+fn legacy_requests_have_no_envelope() {
+    let mut script = Script::initialized("2025-11-25");
+    let asked = script.served(request(1, "tools/call", json!({ "_meta": { CLIENT_CAPABILITIES: 7 } })));
+    assert_eq!((asked.scope.era(), asked.scope.revision()), (Era::Legacy, Revision::V2025_11_25));
+    assert!(!asked.scope.supports(ClientCapability::Sampling));
+    script.done(asked.responder);
+    script.assert_nothing_left();
+}
