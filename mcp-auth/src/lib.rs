@@ -1,0 +1,11 @@
+//! OAuth for the Model Context Protocol: logging in as a client, and protecting a server.
+
+#[cfg(feature = "client")]
+pub mod client;
+mod scopes;
+mod secret;
+mod unix_time;
+
+pub use scopes::{InvalidScope, Scopes};
+pub use secret::Secret;
+pub use unix_time::UnixTime;
