@@ -17,7 +17,7 @@ pub(crate) mod shared;
 pub(crate) mod teardown;
 pub(crate) mod waiters;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use mcp_kernel::server::{
@@ -132,7 +132,7 @@ impl Connection {
     /// Replaces the state of the session by that of another process.
     pub fn refresh(&mut self, state: SessionState) {
         self.input(|kernel| kernel.refresh(state));
-        self.shared.handshake_waiters.wake_all();
+        self.shared.wake_handshake_waiters();
     }
 
     /// Creates a connection for one modern request.
@@ -338,6 +338,19 @@ impl Connection {
         !self.queued.is_empty() || self.running.len() > 0 || self.handshake.is_some()
     }
 
+    /// Returns whether [`poll`](Self::poll) would do no more than tell whether there are messages to send: there is no handler
+    /// or other code of the application to run. A task that is registered does not have to poll then.
+    #[must_use]
+    pub fn has_messages_only(&self) -> bool {
+        if self.is_busy() || self.session.is_some() {
+            return false;
+        }
+        let state = self.shared.lock();
+        state.server_requests.as_ref().is_none_or(|requests| requests.queued.is_empty())
+            && state.kernel.wants_input()
+            && !state.kernel.has_event()
+    }
+
     /// Returns whether the response to a request, or to any of a batch, is still due.
     #[must_use]
     pub fn is_open(&self, request: RequestKey) -> bool {
@@ -416,7 +429,7 @@ impl Connection {
         B: Future<Output = ()> + Send + 'static,
     {
         self.session = None;
-        if self.shared.teardown.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+        if !self.shared.has_teardown() {
             return None;
         }
         self.handle_disconnect();
