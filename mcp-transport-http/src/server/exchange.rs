@@ -126,7 +126,8 @@ impl Exchange {
     }
 
     fn run(&mut self, cx: &mut Context<'_>) {
-        if !self.is_over {
+        // A listen stream has no handler to run, and its task is registered with the timers and the connection at once.
+        if !self.is_over && !(self.pacer.wakes(cx.waker()) && self.connection.has_messages_only()) {
             // The first time, hardly any time has passed.
             let now = self.received.take().unwrap_or_else(now);
             let _ = self.connection.poll(cx, now);

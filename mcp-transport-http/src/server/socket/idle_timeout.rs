@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::server::pacer::after;
@@ -53,7 +54,8 @@ impl IdleTimeout {
             }
             self.timer.as_mut().reset(after(left));
         }
-        self.is_polled = true;
+        // Without a budget the timer does not register the task, but wakes it to be polled again.
+        self.is_polled = has_budget_remaining();
         Poll::Pending
     }
 }

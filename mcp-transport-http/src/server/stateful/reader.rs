@@ -217,7 +217,10 @@ impl StreamReader {
             if self.is_over {
                 return Poll::Ready(if events.is_empty() { StreamPoll::End } else { StreamPoll::Events });
             }
-            self.session.readers.register(self.reader, cx.waker());
+            // The reader and its timers have the same task.
+            if !self.pacer.wakes(cx.waker()) {
+                self.session.readers.register(self.reader, cx.waker());
+            }
             let is_held = self.take(events);
             if !events.is_empty() {
                 self.pacer.sent();
