@@ -366,6 +366,6 @@ mod tests {
     #[cfg(target_pointer_width = "64")]
     #[test]
     fn connections_are_small() {
-        assert!(size_of::<Connection>() <= 344, "{}", size_of::<Connection>());
+        assert!(size_of::<Connection>() <= 320, "{}", size_of::<Connection>());
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct Shared {
     /// The task that drives the connection, which is woken when a handler has sent something.
     pub(crate) driver: DriverWaker,
     /// Is called instead, if several tasks drive the connection.
-    pub(crate) route_waker: OnceLock<RouteWaker>,
+    pub(crate) route_waker: OnceLock<Arc<dyn RouteWaker>>,
     /// Whether there may be a next request, so that handlers can keep values.
     is_lasting: bool,
     /// Whether the connection was added to the broadcast.
@@ -95,8 +95,11 @@ pub(crate) struct Inbox {
     pub(crate) bytes: usize,
 }
 
-/// Wakes the task that drives a route, or with `None` any task that drives the connection.
-pub type RouteWaker = Arc<dyn Fn(Option<Route>) + Send + Sync>;
+/// Wakes the tasks that drive a connection, for transports where there are several.
+pub trait RouteWaker: Send + Sync {
+    /// Wakes the task that drives a route, or with `None` any task that drives the connection.
+    fn wake_route(&self, route: Option<Route>);
+}
 
 /// A callback at the end of a connection.
 pub(crate) type Teardown = Box<dyn FnOnce() -> BoxFuture<()> + Send>;
@@ -236,7 +239,7 @@ impl Shared {
     /// Wakes the task that drives a route, or any that drives the connection.
     pub(crate) fn wake(&self, route: Option<Route>) {
         match self.route_waker.get() {
-            Some(wake) => wake(route),
+            Some(waker) => waker.wake_route(route),
             None => self.driver.wake(),
         }
     }
@@ -296,6 +299,6 @@ mod tests {
     #[cfg(target_pointer_width = "64")]
     #[test]
     fn connections_are_small() {
-        assert!(size_of::<Shared>() <= 560, "{}", size_of::<Shared>());
+        assert!(size_of::<Shared>() <= 520, "{}", size_of::<Shared>());
     }
 }
