@@ -55,3 +55,18 @@ impl Deref for LazyRare {
         self.0.as_deref().unwrap_or(&EMPTY)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is only read takes no memory, and neither does removing what is not there.
+    #[test]
+    fn nothing_takes_no_memory() {
+        let mut rare = LazyRare::default();
+        assert!(rare.subscriptions.is_empty() && rare.calls.len() == 0 && rare.deadlines.next().is_none());
+        assert!(rare.get_mut().is_none() && rare.0.is_none());
+        rare.make_mut().subscriptions.insert("a:b".to_owned());
+        assert!(rare.subscriptions.contains("a:b") && rare.get_mut().is_some());
+    }
+}

@@ -153,6 +153,9 @@ mod tests {
             let unpadded = text.trim_end_matches('=');
             assert_eq!(url_safe::encode(bytes.as_bytes()), unpadded);
             assert_eq!(url_safe::decode(unpadded).unwrap(), bytes.as_bytes());
+            let mut appended = b"=".to_vec();
+            url_safe::append(&mut appended, bytes.as_bytes());
+            assert_eq!(appended, [b"=", unpadded.as_bytes()].concat());
         }
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(decode(&encode(&all)).unwrap(), all);
