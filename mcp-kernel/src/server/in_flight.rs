@@ -1,6 +1,6 @@
 //! The requests of the client that are in flight.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use mcp_types::jsonrpc::PayloadBuf;
@@ -45,14 +45,18 @@ impl Responder {
 
 /// The requests in flight.
 ///
-/// They are few, and their keys grow, so that a list in the order of the keys is sufficient. Most requests get their response
-/// in the order of their arrival, so both ends of the list are fast.
+/// Their keys grow, so that a list in the order of the keys is sufficient to find one by its key. Most requests get their response
+/// in the order of their arrival, so both ends of the list are fast. Ids are compared one by one, which is fastest while there
+/// are few; if there are many, they have a map.
 #[derive(Default)]
 pub(crate) struct InFlight {
     /// The request with the smallest key; most connections never have a second one at the same time.
     first: Option<(RequestKey, Entry)>,
     /// Empty if there is no first one.
     others: VecDeque<(RequestKey, Entry)>,
+    /// The ids of the others, while there are or were many.
+    #[expect(clippy::box_collection, reason = "most connections never have it, and are smaller for it")]
+    ids: Option<Box<BTreeMap<RequestId, RequestKey>>>,
     started: u64,
     listening: usize,
 }
@@ -81,8 +85,15 @@ impl InFlight {
             Some(first) if key < first.0 => std::mem::replace(first, (key, entry)),
             Some(_) => (key, entry),
         };
+        if let Some(ids) = &mut self.ids {
+            ids.insert(added.1.scope.id.clone(), added.0);
+        }
         let index = self.others.partition_point(|(other, _)| *other < added.0);
         self.others.insert(index, added);
+        if self.ids.is_none() && self.others.len() > FEW {
+            let id = |(key, entry): &(RequestKey, Entry)| (entry.scope.id.clone(), *key);
+            self.ids = Some(Box::new(self.others.iter().map(id).collect()));
+        }
         Responder(key)
     }
 
@@ -90,13 +101,23 @@ impl InFlight {
         let (_, entry) = match self.first.take_if(|(first, _)| *first == key) {
             Some(first) => {
                 self.first = self.others.pop_front();
+                if let (Some(ids), Some((_, entry))) = (&mut self.ids, &self.first) {
+                    ids.remove(&entry.scope.id);
+                }
                 first
             }
-            None => self.others.remove(self.index(key)?)?,
+            None => {
+                let other = self.others.remove(self.index(key)?)?;
+                if let Some(ids) = &mut self.ids {
+                    ids.remove(&other.1.scope.id);
+                }
+                other
+            }
         };
         self.listening -= usize::from(entry.kind == Kind::Listening);
         if self.others.is_empty() && self.others.capacity() > KEPT {
             self.others = VecDeque::new();
+            self.ids = None;
         }
         Some(entry)
     }
@@ -143,7 +164,11 @@ impl InFlight {
     }
 
     pub(crate) fn key_of(&self, id: &RequestId) -> Option<RequestKey> {
-        self.iter().find(|(_, entry)| entry.scope.id == *id).map(|(key, _)| *key)
+        let Some(ids) = &self.ids else {
+            return self.iter().find(|(_, entry)| entry.scope.id == *id).map(|(key, _)| *key);
+        };
+        let first = self.first.as_ref().filter(|(_, entry)| entry.scope.id == *id);
+        first.map(|(key, _)| *key).or_else(|| ids.get(id).copied())
     }
 
     pub(crate) fn keys(&self) -> Vec<RequestKey> {
@@ -157,3 +182,6 @@ impl InFlight {
 
 /// An empty list with a larger capacity is deallocated.
 const KEPT: usize = 4;
+
+/// With more requests, their ids have a map, which costs as much as so many comparisons.
+const FEW: usize = 64;
