@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use turbomcp::{
     McpError, McpHandler, McpResult, McpServerExt, Prompt, PromptResult, RequestContext, Resource, ResourceResult,
-    ServerInfo, Tool, ToolResult,
+    ServerConfig, ServerInfo, Tool, ToolResult,
 };
 
 #[derive(Clone)]
@@ -68,6 +68,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     driven::end_with_input(tokio::runtime::Handle::current());
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     println!("http://{}/mcp", listener.local_addr()?);
-    axum::serve(listener, handler.builder().allow_any_origin(true).into_axum_router()).await?;
+    let config = ServerConfig::builder().allow_any_origin(true).max_http_sessions(usize::MAX).build();
+    axum::serve(listener, handler.builder().with_config(config).into_axum_router()).await?;
     Ok(())
 }
