@@ -79,7 +79,6 @@ fn endless_headers_are_cut() {
     assert_eq!(challenges.last().and_then(|last| last.parameter("a")), None);
 }
 
-// covers: AU-8
 #[test]
 fn challenges_are_written_so_that_they_read_the_same() {
     let challenge = Challenge::bearer()

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::script::{ISSUER, SERVER, Script, code_flow, redirect_of, server_metadata};
 
 /// The addresses that metadata must not name, whatever they are for.
-const FORBIDDEN: [(&str, UnsafeAddress); 20] = [
+const FORBIDDEN: [(&str, UnsafeAddress); 21] = [
     ("http://as.example/x", UnsafeAddress::Scheme),
     ("javascript:alert(1)", UnsafeAddress::Scheme),
     ("file:///etc/passwd", UnsafeAddress::Scheme),
@@ -21,6 +21,7 @@ const FORBIDDEN: [(&str, UnsafeAddress); 20] = [
     ("", UnsafeAddress::NotUrl),
     ("https://as.example/ x", UnsafeAddress::NotUrl),
     ("https://as.example/\r\nx", UnsafeAddress::NotUrl),
+    ("https://as.example\\@evil.example/x", UnsafeAddress::NotUrl),
     ("https://user:password@as.example/x", UnsafeAddress::Credentials),
     ("https://as.example@evil.example/x", UnsafeAddress::Credentials),
     ("https://as.example/x#fragment", UnsafeAddress::Fragment),

@@ -106,6 +106,9 @@ fn metadata_is_for_servers_of_the_same_origin_below_its_path() {
         ("mcp.example/mcp", "https://mcp.example/mcp", false),
         ("", "https://mcp.example/mcp", false),
         ("urn:mcp", "https://mcp.example/mcp", false),
+        (" https://mcp.example/mcp", "https://mcp.example/mcp", false),
+        ("https://mcp.example/mcp\n", "https://mcp.example/mcp", false),
+        ("https://mcp.example\\mcp", "https://mcp.example/mcp", false),
     ] {
         let metadata = ProtectedResourceMetadata::new(resource, [ISSUER]);
         assert_eq!(metadata.is_for(&Url::parse(server).unwrap()), is_for, "{resource} for {server}");

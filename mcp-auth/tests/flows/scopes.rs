@@ -73,6 +73,13 @@ fn step_ups_are_limited_per_operation_and_scopes() {
     assert!(step_ups.begin("tools/call b", &write, &basic), "another operation is another matter");
     assert!(step_ups.begin("tools/call c", &write, &write));
     assert!(!step_ups.begin("tools/call c", &write, &write), "the token has what is demanded");
+    for index in 3..StepUps::MAX_ATTEMPTS_IN_ALL {
+        assert!(step_ups.begin("tools/call a", &Scopes::from_iter([index.to_string()]), &basic));
+    }
+    assert!(
+        !step_ups.begin("tools/call a", &Scopes::from_iter(["yet another"]), &basic),
+        "a server can invent scopes for ever"
+    );
     step_ups.succeed("tools/call a");
     assert!(step_ups.begin("tools/call a", &write, &basic));
     for index in 0..StepUps::MAX_OPERATIONS {
@@ -81,7 +88,7 @@ fn step_ups_are_limited_per_operation_and_scopes() {
     assert!(step_ups.begin("tools/call c", &write, &write), "old operations are forgotten");
 }
 
-// covers: AU-46, AU-11
+// covers: AU-46
 #[test]
 fn offline_access_is_requested_only_where_the_server_lists_it_and_it_is_wanted() {
     let listed = || json!(["openid", "offline_access"]);

@@ -14,7 +14,7 @@ fn assert_hidden(text: &str) {
     }
 }
 
-// covers: AU-14, AU-45, AU-40
+// covers: AU-14, AU-45
 #[test]
 fn nothing_that_can_be_printed_has_a_secret() {
     let provider = IdentityProvider::new("https://idp.example/token", "c")
