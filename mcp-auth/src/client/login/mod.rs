@@ -272,7 +272,7 @@ impl Login {
     ///
     /// # Errors
     ///
-    /// Returns an error if the address does not belong to this login, which then goes on waiting: anyone can send a browser to
+    /// Returns an error if the address does not belong to this login, which then goes on waiting: any page can send a browser to
     /// the redirect URI.
     pub fn handle_redirect(&mut self, redirect: &str) -> Result<(), RedirectError> {
         if !self.is_ready_for_input() {
