@@ -12,6 +12,8 @@ mod string;
 use std::borrow::Cow;
 use std::fmt;
 
+pub(crate) use self::string::plain_len;
+
 /// The largest supported limit of the depth: the number of bits of [`Nesting`].
 pub(crate) const MAX_DEPTH: usize = WORDS * 64;
 
@@ -316,7 +318,7 @@ pub(crate) struct Name<'a> {
 ///
 /// `serde_json::Value` parses the text in such an object as JSON, with a recursion limit of its own: past the scanner,
 /// deeper than any limit, and differently from other parsers.
-const RESERVED: &str = "$serde_json::private::";
+pub(crate) const RESERVED: &str = "$serde_json::private::";
 
 impl<'a> Name<'a> {
     #[inline]

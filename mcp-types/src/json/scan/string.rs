@@ -101,7 +101,7 @@ fn plain_end(bytes: &[u8], at: usize) -> usize {
 
 /// Returns the position of the first special byte, or the length.
 #[inline(never)]
-fn plain_len(bytes: &[u8]) -> usize {
+pub(crate) fn plain_len(bytes: &[u8]) -> usize {
     let (words, tail) = bytes.get(..CHUNK).unwrap_or(bytes).as_chunks();
     for (index, word) in words.iter().enumerate() {
         if let Some(plain) = special_in(*word) {
