@@ -81,7 +81,7 @@ impl EncodedMessage {
     ///
     /// Returns an error if the parameters do not serialize to an object.
     pub fn notification<P: Serialize + ?Sized>(method: &Method, params: Option<&P>) -> Result<Self, Error> {
-        Self::write(0, |out| write_notification(out, method, params))
+        Self::write(USUAL_NOTIFICATION, |out| write_notification(out, method, params))
     }
 
     /// Serializes a success response.
@@ -197,6 +197,9 @@ fn members(object: ObjectRef<'_>) -> &str {
 
 /// The initial capacity, sufficient for most results.
 const USUAL_SIZE: usize = 512;
+
+/// The same for notifications, which are short.
+const USUAL_NOTIFICATION: usize = 192;
 
 /// The capacity for the rest of a request: member names, the method, numbers.
 const FRAME: usize = 160;
