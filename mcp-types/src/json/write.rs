@@ -10,7 +10,7 @@ use serde::ser::{
 };
 use serde_json::Error;
 
-use super::scan::{RESERVED, plain_len};
+use super::scan::{RESERVED, is_plain, plain_len};
 use super::validated::raw_value_name;
 
 type Result<T> = std::result::Result<T, Error>;
@@ -49,7 +49,18 @@ pub(crate) fn join_lines(text: &mut [u8]) {
 
 /// Appends a string with its quotation marks.
 fn write_string(out: &mut Vec<u8>, text: &str) {
-    let mut rest = text.as_bytes();
+    let plain = text.as_bytes();
+    if !is_plain(plain) {
+        return write_escaped(out, plain);
+    }
+    out.reserve(plain.len() + 2);
+    out.push(b'"');
+    out.extend_from_slice(plain);
+    out.push(b'"');
+}
+
+#[inline(never)]
+fn write_escaped(out: &mut Vec<u8>, mut rest: &[u8]) {
     out.reserve(rest.len() + 2);
     out.push(b'"');
     loop {
