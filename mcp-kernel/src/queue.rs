@@ -49,7 +49,9 @@ impl<T> Fifo<T> {
     /// Removes the element that was added first.
     pub fn pop(&mut self) -> Option<T> {
         let first = self.first.take()?;
-        self.first = pop(&mut self.others);
+        if !self.others.is_empty() {
+            self.first = pop(&mut self.others);
+        }
         Some(first)
     }
 
