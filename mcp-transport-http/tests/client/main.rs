@@ -5,6 +5,8 @@ mod authorizing;
 mod eras;
 mod headers;
 mod listening;
+#[cfg(feature = "internals")]
+mod logins;
 mod old;
 mod own;
 mod per_call;
