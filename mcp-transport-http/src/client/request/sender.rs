@@ -301,6 +301,10 @@ pub(crate) async fn next_chunk(response: &mut Response) -> Result<Option<Bytes>,
 
 /// Describes an error with its causes, without the URL, which may contain secrets.
 pub(crate) fn describe(fault: &reqwest::Error) -> String {
+    #[cfg(feature = "client-tls")]
+    if let Some(text) = super::tls_error::describe_tls_error(fault) {
+        return text;
+    }
     let what = match () {
         () if fault.is_timeout() => "the server did not respond in time",
         () if fault.is_connect() => "the server cannot be reached",
