@@ -48,6 +48,10 @@ pub enum Error {
     /// do; repeating the call without that has no effect.
     #[error(transparent)]
     Authorization(#[from] AuthorizationError),
+    /// The certificate of the server is not valid: it has expired, or its issuer is not trusted, for example. The call was not
+    /// sent.
+    #[error("the certificate of the server is not valid: {0}")]
+    InvalidCertificate(String),
     /// The client is closed. Connect again to continue.
     #[error(transparent)]
     Closed(#[from] CloseReason),

@@ -338,6 +338,10 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                 match end {
                     PostEnd::Ended(why) => self.sender.responses.handle_stream_ended(call, why),
                     PostEnd::Unauthorized(error) => self.sender.responses.handle_unauthorized(call, error),
+                    #[cfg(feature = "client-tls")]
+                    PostEnd::InvalidCertificate(what) => {
+                        self.sender.responses.handle_invalid_certificate(call, what);
+                    }
                     PostEnd::SessionLost(lost) => self.session_lost(Some(call), lost),
                     PostEnd::StreamLost(lost, why) => {
                         self.session_lost(None, lost);

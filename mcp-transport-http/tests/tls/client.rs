@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcp_client::types::Revision;
-use mcp_client::{CloseReason, Error, Mode};
+use mcp_client::{CloseReason, DetectedRevision, Error, Mode};
 use mcp_server::Server;
 use mcp_transport_http::{HttpOptions, HttpService, HttpTransport, SessionMode};
 use rustls::ServerConfig;
@@ -98,13 +98,25 @@ async fn an_invalid_certificate_is_described() {
         for mode in [Mode::Auto, Mode::Legacy] {
             let (port, protocols) = start(&identity, &["h2", "http/1.1"]).await;
             let error = within(builder().mode(mode).connect(transport(port, &authority))).await.unwrap_err();
-            let Error::Closed(CloseReason::Disconnected(why)) = &error else { panic!("{error:?}") };
-            let expected = format!("the certificate of the server is not valid: {expected}");
-            assert!(why.starts_with(&expected), "{why}");
-            assert!(!why.contains("/mcp"), "the URL may have secrets: {why}");
+            let Error::Closed(CloseReason::InvalidCertificate(why)) = &error else { panic!("{error:?}") };
+            assert!(why.starts_with(expected), "{why}");
+            let text = error.to_string();
+            assert_eq!(text, format!("the certificate of the server is not valid: {why}"));
+            assert!(!text.contains("/mcp"), "the URL may have secrets: {text}");
             assert_eq!(protocols.lock().expect("no panic").len(), 0);
         }
     }
+}
+
+/// A call to a server whose revision is known finds out about its certificate by itself.
+#[tokio::test]
+async fn a_call_is_not_sent_to_a_server_with_an_invalid_certificate() {
+    let authority = Authority::new();
+    let (port, _) = start(&authority.issue_expired("localhost"), &["h2"]).await;
+    let builder = builder().detected_revision(DetectedRevision::new(Revision::V2026_07_28));
+    let client = within(builder.connect(transport(port, &authority))).await.unwrap();
+    let error = within(client.call_tool("t")).await.unwrap_err();
+    assert!(matches!(&error, Error::InvalidCertificate(what) if what == "it has expired"), "{error:?}");
 }
 
 /// By default, the authorities of the system are trusted, and no other one.

@@ -54,6 +54,9 @@ pub(crate) enum PostEnd {
     StreamLost(SessionLost, String),
     /// The authorizer has no credential for the call.
     Unauthorized(AuthorizationError),
+    /// The certificate of the server is not valid. Nothing was sent.
+    #[cfg(feature = "client-tls")]
+    InvalidCertificate(String),
     /// The response will arrive on the event stream of HTTP+SSE.
     OnSseStream,
     /// The server only supports HTTP+SSE, and the call has to be sent again.
@@ -106,6 +109,8 @@ impl Post {
             Ok(sent) => sent,
             Err(SendError::Failed(why)) => return Err(why.into()),
             Err(SendError::Authorization(error)) => return Err(PostEnd::Unauthorized(error)),
+            #[cfg(feature = "client-tls")]
+            Err(SendError::InvalidCertificate(what)) => return Err(PostEnd::InvalidCertificate(what)),
             Err(SendError::CredentialsChanged) => return Err(PostEnd::SessionLost(self.session.credentials_changed())),
         };
         let mut status = response.status();
@@ -279,9 +284,7 @@ impl Post {
             let Sent { response, by } = match sent {
                 Ok(sent) => sent,
                 Err(SendError::Authorization(error)) => return Err(NoEventStream::Unauthorized(error)),
-                Err(error @ (SendError::Failed(_) | SendError::CredentialsChanged)) => {
-                    return Err(error.into_text().into());
-                }
+                Err(error) => return Err(error.into_text().into()),
             };
             if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
                 return Err(NoEventStream::Refused(response));

@@ -8,8 +8,15 @@ use rustls::CertificateError;
 /// How many names of a certificate are listed.
 const MAX_NAMES: usize = 3;
 
-/// Describes why TLS failed, if that is the cause of an error.
-pub(crate) fn describe_tls_error(error: &(dyn Error + 'static)) -> Option<String> {
+/// Why TLS failed.
+pub(crate) enum TlsError {
+    /// What is wrong with the certificate of the server.
+    InvalidCertificate(String),
+    Other(String),
+}
+
+/// Returns why TLS failed, if that is the cause of an error.
+pub(crate) fn find_tls_error(error: &(dyn Error + 'static)) -> Option<TlsError> {
     let mut cause = Some(error);
     while let Some(current) = cause {
         if let Some(error) = current.downcast_ref::<rustls::Error>() {
@@ -25,15 +32,16 @@ pub(crate) fn describe_tls_error(error: &(dyn Error + 'static)) -> Option<String
 }
 
 #[expect(clippy::wildcard_enum_match_arm, reason = "most errors are described well enough by rustls")]
-fn describe(error: &rustls::Error) -> String {
+fn describe(error: &rustls::Error) -> TlsError {
     let what = match error {
         rustls::Error::InvalidCertificate(what) => what,
         rustls::Error::InvalidMessage(_) => {
-            return format!("the server does not use TLS at this address, or not correctly: {error}");
+            let text = format!("the server does not use TLS at this address, or not correctly: {error}");
+            return TlsError::Other(text);
         }
-        _ => return format!("TLS failed: {error}"),
+        _ => return TlsError::Other(format!("TLS failed: {error}")),
     };
-    let what = match what {
+    TlsError::InvalidCertificate(match what {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".to_owned(),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
         CertificateError::Revoked => "it was revoked".to_owned(),
@@ -56,6 +64,5 @@ fn describe(error: &rustls::Error) -> String {
                 .to_owned()
         }
         other => other.to_string(),
-    };
-    format!("the certificate of the server is not valid: {what}")
+    })
 }
