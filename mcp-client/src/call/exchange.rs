@@ -131,7 +131,7 @@ impl Future for Exchange<'_> {
             let progress = pending.take_progress();
             let (outcome, mut reason) = (pending.outcome.take(), pending.stream_error.take());
             let sent_with = pending.sent_with;
-            let send_error = pending.send_error.take();
+            let send_error = pending.send_error.take().map(|error| *error);
             if let Some(outcome) = &outcome {
                 reason = reason
                     .or_else(|| core.disconnect_reason.clone())

@@ -26,7 +26,7 @@ pub(crate) struct PendingCall {
     /// Why the stream of the call ended without a response, if the transport knows.
     pub(crate) stream_error: Option<String>,
     /// Why the transport did not send the call, if there is more to say than that the stream ended.
-    pub(crate) send_error: Option<Error>,
+    pub(crate) send_error: Option<Box<Error>>,
     /// The credentials of the request, if they may change.
     pub(crate) sent_with: Option<CredentialFingerprint>,
     progress: VecDeque<ProgressNotificationParams>,

@@ -271,7 +271,7 @@ fn acknowledgement(
             (Some(filter), _) => Some(Ok(filter.clone())),
             (None, Some(Err(error))) => {
                 if let Some(error) = pending.send_error.take() {
-                    return Some(Err(Failure::Local(error)));
+                    return Some(Err(Failure::Local(*error)));
                 }
                 let reason = pending.stream_error.clone().or_else(|| core.disconnect_reason.clone());
                 Some(Err(Failure::Call { error: error.clone(), revision, reason }))

@@ -72,7 +72,7 @@ impl ResponseHandle {
     fn handle_not_sent(&self, call: CallId, error: Error, reason: CloseReason) {
         self.shared.with(|core, now| {
             match core.pending_calls.get_mut(&call) {
-                Some(pending) => pending.send_error = Some(error),
+                Some(pending) => pending.send_error = Some(Box::new(error)),
                 // The handshake, which has no pending call.
                 None if matches!(core.phase, Phase::Connecting) => core.connect_error = Some(reason),
                 None => {}
