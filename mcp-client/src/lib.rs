@@ -95,6 +95,7 @@
 
 #![forbid(unsafe_code)]
 
+mod authorization_error;
 mod builder;
 mod cache;
 mod call;
@@ -115,6 +116,7 @@ mod settings;
 mod state;
 mod transport;
 
+pub use authorization_error::AuthorizationError;
 pub use builder::ClientBuilder;
 #[cfg(feature = "validate")]
 pub use call::OutputSchema;
@@ -140,6 +142,6 @@ pub use session::{
 #[cfg(feature = "memory")]
 pub use transport::MemoryTransport;
 pub use transport::{
-    Clock, CredentialFingerprint, CredentialSource, OutgoingMessage, ResponseHandle, ServerLossAction, Transport,
-    TransportCommand, TransportHandle, TransportKind,
+    Clock, CredentialFingerprint, CredentialSource, OutgoingMessage, PausedTimeouts, ResponseHandle, ServerLossAction,
+    Transport, TransportCommand, TransportHandle, TransportKind,
 };

@@ -12,7 +12,7 @@ use crate::call::headers::HeadersOf;
 use crate::close_reason::CloseReason;
 use crate::context::CallContext;
 use crate::error::Error;
-use crate::state::timers::Sleep;
+use crate::state::pauses::Timeout;
 use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared, Started};
 use crate::transport::{CredentialFingerprint, TransportKind};
@@ -29,7 +29,7 @@ pub(crate) struct Exchange<'a> {
     headers_of: HeadersOf,
     call: Option<(CallId, Revision)>,
     /// Limits how long the request waits to be sent.
-    send_timeout: Option<Sleep>,
+    send_timeout: Option<Timeout>,
     waiter: Option<Waiter>,
     on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
 }
@@ -94,7 +94,7 @@ impl<'a> Exchange<'a> {
             Started::Wait => {
                 let limit = self.options.idle_timeout.into_iter().chain(self.options.total_timeout).min();
                 if self.send_timeout.is_none() {
-                    self.send_timeout = limit.map(|limit| Sleep::new(self.shared, limit));
+                    self.send_timeout = limit.map(|limit| Timeout::new(self.shared, limit));
                 }
                 match &mut self.send_timeout {
                     Some(timeout) => match Pin::new(timeout).poll(cx) {
@@ -113,10 +113,10 @@ impl Future for Exchange<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some((call, revision)) = self.call else { return self.start(cx).map(Err) };
-        let (progress, outcome, reason, sent_with, closed) = self.shared.with(|core, _| {
+        let (progress, outcome, reason, sent_with, local) = self.shared.with(|core, _| {
             let closed = match &core.phase {
-                Phase::Closed(closed) => Some(closed.clone()),
-                Phase::Closing => Some(CloseReason::ByClient),
+                Phase::Closed(closed) => Some(Error::Closed(closed.clone())),
+                Phase::Closing => Some(Error::Closed(CloseReason::ByClient)),
                 Phase::Connecting | Phase::Ready(_) => None,
             };
             let Some(pending) = core.pending_calls.get_mut(&call) else {
@@ -131,6 +131,7 @@ impl Future for Exchange<'_> {
             let progress = pending.take_progress();
             let (outcome, mut reason) = (pending.outcome.take(), pending.stream_error.take());
             let sent_with = pending.sent_with;
+            let send_error = pending.send_error.take().map(|error| *error);
             if let Some(outcome) = &outcome {
                 reason = reason
                     .or_else(|| core.disconnect_reason.clone())
@@ -139,7 +140,7 @@ impl Future for Exchange<'_> {
             } else {
                 pending.waker = Some(cx.waker().clone());
             }
-            (progress, outcome, reason, sent_with, closed)
+            (progress, outcome, reason, sent_with, send_error.or(closed))
         });
         if let Some(handler) = &mut self.on_progress {
             progress.into_iter().for_each(handler);
@@ -147,8 +148,8 @@ impl Future for Exchange<'_> {
         let Some(outcome) = outcome else { return Poll::Pending };
         self.call = None;
         let response = outcome.map(|outcome| Response { outcome, sent_with });
-        Poll::Ready(response.map_err(|error| match (error, closed) {
-            (CallError::Disconnected, Some(closed)) => Failure::Local(closed.into()),
+        Poll::Ready(response.map_err(|error| match (error, local) {
+            (CallError::Disconnected, Some(error)) => Failure::Local(error),
             (error, _) => Failure::Call { error, revision, reason },
         }))
     }

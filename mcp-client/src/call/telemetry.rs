@@ -77,6 +77,8 @@ pub(crate) fn end(span: &Span, error: &Error) {
         Error::InvalidResponse(_)
         | Error::ResponseTooLong { .. }
         | Error::Interrupted(_)
+        | Error::Authorization(_)
+        | Error::InvalidCertificate(_)
         | Error::Closed(_)
         | Error::Command(_)
         | Error::InvalidCapabilities(_)

@@ -15,7 +15,7 @@ use futures_util::future::{Either, select};
 use crate::cache::Owner;
 use crate::client::Client;
 use crate::context::CallExtensions;
-use crate::state::timers::Sleep;
+use crate::state::pauses::Timeout;
 use crate::state::waiters::{Waiter, Waiters};
 use crate::state::{Core, Shared};
 
@@ -48,7 +48,7 @@ struct Refresh {
 /// does; returns whether it was successful.
 pub(crate) async fn refresh_tools(client: &Client, extensions: &CallExtensions) -> bool {
     let shared = &client.shared;
-    let owner = shared.owner_of(extensions).await;
+    let Ok(owner) = shared.owner_of(extensions).await else { return false };
     let mut waiter = Waiter::new(shared, |core| &mut core.tool_refresh.waiters);
     let (mut participant, before) = Participant::join(shared, owner);
     let starting = poll_fn(|cx| {
@@ -79,7 +79,7 @@ pub(crate) async fn refresh_tools(client: &Client, extensions: &CallExtensions) 
         }
         true
     };
-    let was_successful = match select(pin!(listing), Sleep::new(shared, TIMEOUT)).await {
+    let was_successful = match select(pin!(listing), Timeout::new(shared, TIMEOUT)).await {
         Either::Left((was_successful, _)) => was_successful,
         Either::Right(_) => false,
     };

@@ -25,6 +25,7 @@ use crate::client::Client;
 use crate::context::CallExtensions;
 use crate::error::Error;
 use crate::request_handlers::BoxFuture;
+use crate::state::pauses::Timeout;
 use crate::state::timers::Sleep;
 use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared, Started};
@@ -171,6 +172,8 @@ fn is_transient(error: &Error) -> bool {
         Error::Rejected(_)
         | Error::InvalidResponse(_)
         | Error::Cancelled
+        | Error::Authorization(_)
+        | Error::InvalidCertificate(_)
         | Error::Closed(_)
         | Error::Command(_)
         | Error::InvalidCapabilities(_)
@@ -207,19 +210,20 @@ async fn open(
     }
 }
 
-/// Opens a subscription, and waits for its acknowledgement for up to the idle timeout.
+/// Opens a subscription, for up to the idle timeout, and waits for its acknowledgement for up to that time.
 async fn open_modern(
     shared: &Arc<Shared>,
     wanted: &SubscriptionFilter,
     extensions: &CallExtensions,
 ) -> Result<(ChangeSource, SubscriptionFilter), Failure> {
-    let mut timeout = shared.settings.call_options.idle_timeout.map(|idle| Sleep::new(shared, idle));
+    let limit = shared.settings.call_options.idle_timeout;
+    let mut send_timeout = limit.map(|limit| Timeout::new(shared, limit));
     let mut waiter = Waiter::new(shared, |core| &mut core.ready_waiters);
     let mut opened: Option<(ChangeSource, CallId, Revision)> = None;
     let acknowledged = poll_fn(|cx| {
         if opened.is_none() {
             let started = shared.with(|core, now| {
-                let started = core.start_listening(now, wanted, extensions);
+                let started = core.start_listening(now, wanted, extensions, limit);
                 if let Started::Wait = started {
                     waiter.wait(core, cx.waker());
                 }
@@ -228,6 +232,7 @@ async fn open_modern(
             match started {
                 Started::Call(call, revision) => {
                     opened = Some((ChangeSource::new(shared, Origin::Call(call)), call, revision));
+                    send_timeout = None;
                 }
                 Started::Failed(error) => return Poll::Ready(Err(Failure::Local(error.into()))),
                 Started::Closed(closed) => return Poll::Ready(Err(Failure::Local(closed.into()))),
@@ -239,7 +244,7 @@ async fn open_modern(
         {
             return Poll::Ready(acknowledged);
         }
-        match &mut timeout {
+        match &mut send_timeout {
             Some(timeout) => Pin::new(timeout).poll(cx).map(|()| Err(Failure::Local(Error::TimedOut))),
             None => Poll::Pending,
         }
@@ -265,6 +270,9 @@ fn acknowledgement(
         match (&pending.acknowledged, &pending.outcome) {
             (Some(filter), _) => Some(Ok(filter.clone())),
             (None, Some(Err(error))) => {
+                if let Some(error) = pending.send_error.take() {
+                    return Some(Err(Failure::Local(*error)));
+                }
                 let reason = pending.stream_error.clone().or_else(|| core.disconnect_reason.clone());
                 Some(Err(Failure::Call { error: error.clone(), revision, reason }))
             }
@@ -284,7 +292,8 @@ async fn open_legacy(
 ) -> Result<(ChangeSource, SubscriptionFilter), Error> {
     let shared = &client.shared;
     // The stream of the session has the changes of its user, which no request would tell.
-    if !extensions.is_empty() && shared.owner_of(&extensions).await != shared.owner_of(&CallExtensions::default()).await
+    if !extensions.is_empty()
+        && shared.owner_of(&extensions).await? != shared.owner_of(&CallExtensions::default()).await?
     {
         return Err(Error::Interrupted(OTHER_USER.to_owned()));
     }

@@ -3,17 +3,20 @@
 mod events;
 pub(crate) mod inbox;
 pub(crate) mod memory_size;
+pub(crate) mod pauses;
 pub(crate) mod timers;
 pub(crate) mod waiters;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
 use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, ServerFacts, Transmit};
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
 use mcp_types::{Era, LoggingLevel, Method, ObjectRef, ProtocolVersion, Revision, SubscriptionFilter};
 
+use crate::AuthorizationError;
 use crate::cache::{Cache, Owner};
 use crate::call::headers::{HeadersOf, ToolHeaders};
 use crate::call::pending_call::PendingCall;
@@ -27,6 +30,7 @@ use crate::transport::CredentialFingerprint;
 use crate::transport::{OutgoingMessage, TransportCommand, TransportKind};
 
 use self::inbox::Inbox;
+use self::pauses::Pauses;
 use self::timers::Timers;
 use self::waiters::Waiters;
 
@@ -54,6 +58,8 @@ pub(crate) struct Core {
     newly_detected: Option<(DetectedRevision, bool)>,
     /// Why the latest connection broke.
     pub(crate) disconnect_reason: Option<String>,
+    /// Why the transport did not send the handshake, if there is more to say than that the stream ended.
+    pub(crate) connect_error: Option<CloseReason>,
     pub(crate) session_id: Option<String>,
     /// The last loss of a session.
     last_session_loss: Option<SessionLoss>,
@@ -65,6 +71,7 @@ pub(crate) struct Core {
     pub(crate) session_owner: Option<CredentialFingerprint>,
     pub(crate) pending_calls: BTreeMap<CallId, PendingCall>,
     pub(crate) timers: Timers,
+    pub(crate) pauses: Pauses,
     pub(crate) cache: Cache,
     pub(crate) tool_headers: ToolHeaders,
     pub(crate) tool_refresh: ToolRefresh,
@@ -121,6 +128,7 @@ impl Shared {
             exits_on_probe: false,
             newly_detected: None,
             disconnect_reason: None,
+            connect_error: None,
             session_id: None,
             session_owner: None,
             last_session_loss: None,
@@ -128,6 +136,7 @@ impl Shared {
             log_level: None,
             pending_calls: BTreeMap::new(),
             timers: Timers::default(),
+            pauses: Pauses::default(),
             cache,
             tool_headers: ToolHeaders::default(),
             tool_refresh: ToolRefresh::default(),
@@ -177,11 +186,11 @@ impl Shared {
     }
 
     /// Returns the credentials that a call with these values would be sent with now.
-    pub(crate) async fn owner_of(&self, extensions: &CallExtensions) -> Owner {
-        match &self.settings.credentials {
-            Some(source) => Owner::Known(source.fingerprint(extensions).await),
+    pub(crate) async fn owner_of(&self, extensions: &CallExtensions) -> Result<Owner, AuthorizationError> {
+        Ok(match &self.settings.credentials {
+            Some(source) => Owner::Known(source.fingerprint(extensions).await?),
             None => Owner::Fixed,
-        }
+        })
     }
 
     /// Reads the state.
@@ -218,9 +227,10 @@ impl Core {
         now: Time,
         filter: &SubscriptionFilter,
         extensions: &CallExtensions,
+        timeout: Option<Duration>,
     ) -> Started {
         let context = CallContext { extensions: extensions.clone(), on_input: None };
-        self.start(&context, |core, _| core.kernel.listen(now, filter.clone()))
+        self.start(&context, |core, _| core.kernel.listen(now, filter.clone(), timeout))
     }
 
     fn start(
@@ -289,6 +299,7 @@ impl Core {
         self.to_wake.extend(self.ready_waiters.all());
         self.to_wake.extend(self.state_waiters.all());
         self.to_wake.extend(self.timers.all());
+        self.to_wake.extend(self.pauses.timeouts.all());
         self.wake_transport();
     }
 

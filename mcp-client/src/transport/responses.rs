@@ -5,6 +5,9 @@ use std::sync::Arc;
 use mcp_kernel::CallId;
 
 use super::CredentialFingerprint;
+use crate::AuthorizationError;
+use crate::close_reason::CloseReason;
+use crate::error::Error;
 use crate::state::{Phase, Shared};
 
 /// Reports to a client what the requests of its transport receive; see [`TransportHandle::responses`].
@@ -54,6 +57,39 @@ impl ResponseHandle {
         });
     }
 
+    /// Handles the failure to obtain credentials for a call. The call fails with [`Error::Authorization`], and the handshake
+    /// with [`CloseReason::Authorization`].
+    pub fn handle_unauthorized(&self, call: CallId, error: AuthorizationError) {
+        self.handle_not_sent(call, error.clone().into(), error.into());
+    }
+
+    /// Handles a server whose certificate is not valid; `what` is wrong with it. The call fails with
+    /// [`Error::InvalidCertificate`], and the handshake with [`CloseReason::InvalidCertificate`].
+    pub fn handle_invalid_certificate(&self, call: CallId, what: String) {
+        self.handle_not_sent(call, Error::InvalidCertificate(what.clone()), CloseReason::InvalidCertificate(what));
+    }
+
+    fn handle_not_sent(&self, call: CallId, error: Error, reason: CloseReason) {
+        self.shared.with(|core, now| {
+            match core.pending_calls.get_mut(&call) {
+                Some(pending) => pending.send_error = Some(Box::new(error)),
+                // The handshake, which has no pending call.
+                None if matches!(core.phase, Phase::Connecting) => core.connect_error = Some(reason),
+                None => {}
+            }
+            core.kernel.handle_stream_closed(now, call);
+        });
+    }
+
+    /// Stops the timeouts of a call while the transport waits for something else than the server, such as a user who logs in.
+    /// They continue with what was left of them when the returned value is dropped.
+    ///
+    /// Without a call, the timeouts of all calls stop. In either case the calls that wait to be sent do so for longer.
+    pub fn pause_timeouts(&self, call: Option<CallId>) -> PausedTimeouts {
+        self.shared.with(|core, now| core.pause(now, call));
+        PausedTimeouts { shared: Arc::clone(&self.shared), call }
+    }
+
     /// Reports everything that subscriptions cover as changed, because notifications of a legacy server may be missing.
     pub fn handle_missed_changes(&self) {
         self.shared.with(|core, _| core.missed_changes());
@@ -81,6 +117,25 @@ impl ResponseHandle {
                 pending.sent_with = Some(fingerprint);
             }
         });
+    }
+}
+
+/// Timeouts that are stopped until this is dropped; see [`ResponseHandle::pause_timeouts`].
+#[must_use = "the timeouts continue when this is dropped"]
+pub struct PausedTimeouts {
+    shared: Arc<Shared>,
+    call: Option<CallId>,
+}
+
+impl Drop for PausedTimeouts {
+    fn drop(&mut self) {
+        self.shared.with(|core, now| core.resume(now, self.call));
+    }
+}
+
+impl std::fmt::Debug for PausedTimeouts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PausedTimeouts").field("call", &self.call).finish_non_exhaustive()
     }
 }
 

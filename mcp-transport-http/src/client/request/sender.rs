@@ -1,4 +1,4 @@
-//! Sends requests with credentials, and reads responses within limits.
+//! Sends requests, and reads responses within limits.
 
 use std::error::Error as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -6,15 +6,18 @@ use std::task::Waker;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method as Verb, StatusCode};
-use mcp_client::{CallExtensions, CallId, CredentialFingerprint, OutgoingMessage, ResponseHandle};
+use mcp_client::{AuthorizationError, CallExtensions, CallId, CredentialFingerprint, OutgoingMessage, ResponseHandle};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Request, Response, Url};
 
 use super::headers::{self, Session};
-use crate::client::authorizer::{Authorizer, Challenge, Credential};
-use crate::client::fingerprint::{Fingerprinter, PresentedCredential, credential};
+use super::login::{Closing, LoginState};
+#[cfg(feature = "client-tls")]
+use super::tls_error::{TlsError, find_tls_error};
+use crate::client::authorizer::Authorizer;
+use crate::client::fingerprint::{Fingerprinter, PresentedCredential};
 use crate::client::state::State;
 use crate::client::transport::Options;
 use crate::rules::header_names::{EVENT_STREAM, JSON};
@@ -27,12 +30,13 @@ pub(crate) struct RequestSender {
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorizer>>,
     pub(crate) options: Options,
-    fingerprints: Fingerprinter,
+    pub(super) fingerprints: Fingerprinter,
     /// The fingerprint of the credentials of all requests, if there is no authorizer.
     fixed: OnceLock<CredentialFingerprint>,
     /// The client, which requests report to.
     pub(crate) responses: ResponseHandle,
     state: Mutex<State>,
+    pub(crate) closing: Closing,
 }
 
 /// A response, and the fingerprint of the credentials that its request was sent with.
@@ -42,12 +46,33 @@ pub(crate) struct Sent {
 }
 
 /// What a request is sent for.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct CallContext {
     /// The call, unless it is a message without a response or the stream of a session.
     pub(crate) call: Option<CallId>,
     /// The values that are attached to the call.
     pub(crate) extensions: CallExtensions,
+    /// Whether the request is worth a login.
+    pub(crate) may_log_in: bool,
+    pub(crate) login: LoginState,
+}
+
+impl CallContext {
+    pub(crate) fn new(call: CallId, extensions: CallExtensions) -> Self {
+        Self { call: Some(call), extensions, ..Self::default() }
+    }
+
+    /// The context of a request that fails if it needs a login.
+    pub(crate) fn without_login() -> Self {
+        Self { may_log_in: false, ..Self::default() }
+    }
+}
+
+/// The context of a request that belongs to no call.
+impl Default for CallContext {
+    fn default() -> Self {
+        Self { call: None, extensions: CallExtensions::default(), may_log_in: true, login: LoginState::default() }
+    }
 }
 
 /// The error of sending a request.
@@ -56,23 +81,38 @@ pub(crate) enum SendError {
     Failed(String),
     /// The session was started with other credentials than the current ones. Nothing was sent.
     CredentialsChanged,
+    /// The authorizer has no credential for the request.
+    Authorization(AuthorizationError),
+    /// The certificate of the server is not valid. Nothing was sent.
+    #[cfg(feature = "client-tls")]
+    InvalidCertificate(String),
+}
+
+impl From<AuthorizationError> for SendError {
+    fn from(error: AuthorizationError) -> Self {
+        Self::Authorization(error)
+    }
 }
 
 impl SendError {
+    fn of_request(fault: &reqwest::Error) -> Self {
+        #[cfg(feature = "client-tls")]
+        if let Some(TlsError::InvalidCertificate(what)) = find_tls_error(fault) {
+            return Self::InvalidCertificate(what);
+        }
+        Self::Failed(describe(fault))
+    }
+
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Failed(why) => why,
             Self::CredentialsChanged => "the credentials are not those that the session was started with".to_owned(),
+            Self::Authorization(error) => error.to_string(),
+            #[cfg(feature = "client-tls")]
+            Self::InvalidCertificate(what) => format!("the certificate of the server is not valid: {what}"),
         }
     }
 }
-
-/// Why a call with credentials of its own cannot be sent in a session.
-const OTHER_USER: &str = "the call was not sent: the session with the legacy server belongs to other credentials than those \
-                          of the call; use one client for each user";
-
-/// How many times a request is sent again with another credential.
-const MAX_CREDENTIAL_RETRIES: usize = 2;
 
 /// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 5;
@@ -109,8 +149,8 @@ impl RequestSender {
         fingerprints: Fingerprinter,
         responses: ResponseHandle,
     ) -> Self {
-        let (state, fixed) = (Mutex::default(), OnceLock::new());
-        Self { http, url, headers, authorizer, options, fingerprints, fixed, responses, state }
+        let (state, fixed, closing) = (Mutex::default(), OnceLock::new(), Closing::default());
+        Self { http, url, headers, authorizer, options, fingerprints, fixed, responses, state, closing }
     }
 
     /// Locks what requests share with the driver.
@@ -139,36 +179,17 @@ impl RequestSender {
     /// Sends a request, and again with another credential if the authorizer returns one after 401 or 403.
     pub(crate) async fn send(
         &self,
-        mut request: Request,
+        request: Request,
         session: &Session,
         context: &CallContext,
     ) -> Result<Sent, SendError> {
-        let Some(authorizer) = &self.authorizer else {
-            let by = self.identify_fixed(session)?;
-            return Ok(Sent { response: self.execute(request).await?, by });
-        };
-        let mut credential = credential(&**authorizer, &context.extensions).await;
-        let mut attempts = 0;
-        loop {
-            let by = self.identify(&**authorizer, credential.as_ref(), session, context).await?;
-            let again = if attempts < MAX_CREDENTIAL_RETRIES { request.try_clone() } else { None };
-            if let Some(credential) = &credential {
-                request.headers_mut().insert(AUTHORIZATION, credential.value.clone());
+        match &self.authorizer {
+            // Boxed, so that it takes no room in the calls of clients without one.
+            Some(authorizer) => Box::pin(self.send_authorized(&**authorizer, request, session, context)).await,
+            None => {
+                let by = self.identify_fixed(session)?;
+                Ok(Sent { response: self.execute(request).await?, by })
             }
-            let response = self.execute(request).await?;
-            let status = response.status();
-            let is_challenge = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            let Some(again) = again.filter(|_| is_challenge) else { return Ok(Sent { response, by }) };
-            let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
-            let www_authenticate = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
-            let call = context.extensions.clone();
-            let challenge = Challenge { status: status.as_u16(), www_authenticate, refused: credential, call };
-            credential = authorizer.challenged(&challenge).await;
-            if credential.is_none() {
-                return Ok(Sent { response, by });
-            }
-            request = again;
-            attempts += 1;
         }
     }
 
@@ -180,37 +201,9 @@ impl RequestSender {
         if is_owner(session, by, presented) { Ok(by) } else { Err(SendError::CredentialsChanged) }
     }
 
-    /// Returns the fingerprint of a request's credentials, and checks that the session was started with them.
-    async fn identify(
-        &self,
-        authorizer: &dyn Authorizer,
-        credential: Option<&Credential>,
-        session: &Session,
-        context: &CallContext,
-    ) -> Result<CredentialFingerprint, SendError> {
-        let presented = presented(credential);
-        let by = self.fingerprints.of(presented);
-        if let Some(call) = context.call {
-            self.responses.set_call_credentials(call, by);
-        }
-        if context.extensions.is_empty() {
-            self.set_credentials(by);
-        } else if self.state().credentials != Some(by) {
-            // These are the call's own, or those of the client have changed.
-            let credential = authorizer.credential().await;
-            let of_client = self::presented(credential.as_ref());
-            let fingerprint = self.fingerprints.of(of_client);
-            self.set_credentials(fingerprint);
-            if !is_owner(session, by, presented) && is_owner(session, fingerprint, of_client) {
-                return Err(SendError::Failed(OTHER_USER.to_owned()));
-            }
-        }
-        if is_owner(session, by, presented) { Ok(by) } else { Err(SendError::CredentialsChanged) }
-    }
-
     /// Sets the credentials of the client. Reported each time, as the client may know of newer credentials than the latest
     /// request had.
-    fn set_credentials(&self, by: CredentialFingerprint) {
+    pub(super) fn set_credentials(&self, by: CredentialFingerprint) {
         self.responses.set_credentials(by);
         let ended = self.state().set_credentials(by);
         self.end_subscriptions(ended);
@@ -235,12 +228,12 @@ impl RequestSender {
         }
     }
 
-    async fn execute(&self, request: Request) -> Result<Response, SendError> {
+    pub(super) async fn execute(&self, request: Request) -> Result<Response, SendError> {
         #[cfg(feature = "internals")]
         if let Some(script) = &self.options.script {
             return script.respond(request).await.map_err(SendError::Failed);
         }
-        let response = self.http.execute(request).await.map_err(|fault| SendError::Failed(describe(&fault)))?;
+        let response = self.http.execute(request).await.map_err(|fault| SendError::of_request(&fault))?;
         // All requests are sent to this origin.
         if !is_same_origin(response.url(), &self.url) {
             return Err(SendError::Failed(format!(
@@ -252,13 +245,8 @@ impl RequestSender {
     }
 }
 
-/// A credential of an authorizer. With an authorizer, a fixed header does not identify the user.
-fn presented(credential: Option<&Credential>) -> PresentedCredential<'_> {
-    credential.map_or(PresentedCredential::Nothing, PresentedCredential::Credential)
-}
-
 /// Whether a session was started with these credentials.
-fn is_owner(session: &Session, by: CredentialFingerprint, presented: PresentedCredential<'_>) -> bool {
+pub(super) fn is_owner(session: &Session, by: CredentialFingerprint, presented: PresentedCredential<'_>) -> bool {
     session.owner.is_none_or(|owner| owner == by || owner == Fingerprinter::with_salt_of(&owner).of(presented))
 }
 
@@ -329,6 +317,12 @@ pub(crate) async fn next_chunk(response: &mut Response) -> Result<Option<Bytes>,
 
 /// Describes an error with its causes, without the URL, which may contain secrets.
 pub(crate) fn describe(fault: &reqwest::Error) -> String {
+    #[cfg(feature = "client-tls")]
+    match find_tls_error(fault) {
+        Some(TlsError::InvalidCertificate(what)) => return SendError::InvalidCertificate(what).into_text(),
+        Some(TlsError::Other(text)) => return text,
+        None => {}
+    }
     let what = match () {
         () if fault.is_timeout() => "the server did not respond in time",
         () if fault.is_connect() => "the server cannot be reached",
@@ -351,25 +345,11 @@ pub(crate) fn describe(fault: &reqwest::Error) -> String {
 pub(crate) mod tests {
     use std::sync::mpsc;
 
-    use async_trait::async_trait;
     use futures_util::FutureExt as _;
     use mcp_client::{Clock, Transport, TransportHandle, TransportKind};
 
     use super::*;
     use crate::client::transport::HttpTransport;
-
-    struct Known;
-
-    #[async_trait]
-    impl Authorizer for Known {
-        async fn credential(&self) -> Option<Credential> {
-            Credential::bearer("a").ok()
-        }
-
-        async fn challenged(&self, _: &Challenge) -> Option<Credential> {
-            None
-        }
-    }
 
     /// Passes the handle of its client on.
     struct Passing(mpsc::Sender<TransportHandle>);
@@ -396,21 +376,5 @@ pub(crate) mod tests {
         let http = own_client(Duration::from_secs(1), |builder| builder).unwrap();
         let url = Url::parse("http://localhost/").unwrap();
         RequestSender::new(http, url, HeaderMap::new(), authorizer, options, Fingerprinter::new(), responses)
-    }
-
-    /// Each request records its credentials, even if the previous one had the same: others may have been used in between.
-    // covers: SEC-8
-    #[test]
-    fn sec_8_each_request_tells_whose_it_is() {
-        let sender = sender(Some(Arc::new(Known)));
-        let (credential, session) = (Known.credential().now_or_never().flatten(), Session::default());
-        let other = sender.fingerprints.of(PresentedCredential::Nothing);
-        for _ in 0..2 {
-            let context = CallContext::default();
-            let identified = sender.identify(&Known, credential.as_ref(), &session, &context).now_or_never();
-            let Some(Ok(own)) = identified else { panic!("it is the owner") };
-            assert_eq!(sender.state().credentials, Some(own));
-            sender.state().set_credentials(other);
-        }
     }
 }
