@@ -2,6 +2,8 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "jose")]
+pub mod jose;
 mod scopes;
 mod secret;
 mod unix_time;
