@@ -8,6 +8,7 @@ mod listening;
 mod old;
 mod own;
 mod per_call;
+mod proofs;
 mod scripted;
 mod sessions;
 mod sharing;
