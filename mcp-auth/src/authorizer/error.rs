@@ -52,14 +52,8 @@ pub enum OAuthFailure {
 
 impl From<OAuthFailure> for AuthorizationError {
     fn from(failure: OAuthFailure) -> Self {
-        let message = failure.to_string();
-        match failure {
-            // The cause says more than the message.
-            OAuthFailure::Store(StoreError::Unavailable { source: Some(source), .. }) => {
-                Self::new(message).caused_by(source.to_string())
-            }
-            _ => Self::new(message),
-        }
+        // Errors of this crate say everything in their text.
+        Self::new(failure.to_string())
     }
 }
 

@@ -302,10 +302,11 @@ impl Core {
         // With more scopes it is the same user; otherwise it may be another.
         let same = saved.grant.as_ref().filter(|_| reason.is_step_up).map(|saved| Arc::clone(&saved.id));
         let context = SaveContext { id: same.unwrap_or_else(|| unique_id().into()), key: key.clone() };
-        let mut stored = Stored::default();
-        stored.registrations = self.logins.registrations().await?;
-        stored.requested_scopes = saved.requested_scopes;
-        stored.grant = saved.grant.map(|saved| without_refresh_token(saved.grant));
+        let stored = Stored {
+            registrations: self.logins.registrations().await?,
+            grant: saved.grant.map(|saved| without_refresh_token(saved.grant)),
+            requested_scopes: saved.requested_scopes,
+        };
         let (settings, sender, logins) = (&self.settings, &self.sender, &self.logins);
         let session = LoginSession { settings, sender, logins, key, context, has_lock: false };
         match session.run(stored, &reason.challenges).await {

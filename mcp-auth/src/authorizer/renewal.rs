@@ -140,10 +140,11 @@ impl Core {
     ) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
         let key = self.dpop_key(grant.as_ref())?;
         let id = grant.as_ref().map_or_else(|| unique_id().into(), |grant| Arc::clone(&grant.id));
-        let mut stored = Stored::default();
-        stored.registrations = self.logins.registrations().await?;
-        stored.requested_scopes = saved.requested_scopes;
-        stored.grant = grant.map(|saved| saved.grant);
+        let stored = Stored {
+            registrations: self.logins.registrations().await?,
+            grant: grant.map(|saved| saved.grant),
+            requested_scopes: saved.requested_scopes,
+        };
         let (settings, sender, logins) = (&self.settings, &self.sender, &self.logins);
         let context = SaveContext { id, key: key.clone() };
         let session = LoginSession { settings, sender, logins, key, context, has_lock: true };

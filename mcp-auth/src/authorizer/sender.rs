@@ -30,7 +30,8 @@ impl Sender {
     ) -> Result<HttpResponse, client::FetchError> {
         self.sign(&mut request, dpop_key).map_err(|error| client::FetchError::Signing(error.to_string()))?;
         let limit = request.max_response_bytes;
-        let response = self.fetcher.send_limited(to_http(&request)?, limit).await.map_err(to_flow_error)?;
+        let response =
+            self.fetcher.send_limited(to_http(&request)?, limit).await.map_err(|error| to_flow_error(&error))?;
         let nonce = response.headers().get(DPOP_NONCE).and_then(|nonce| nonce.to_str().ok().map(str::to_owned));
         let status = response.status().as_u16();
         let response = HttpResponse::new(status, response.into_body());
@@ -84,11 +85,13 @@ fn to_http(request: &HttpRequest) -> Result<Request<Vec<u8>>, client::FetchError
     Ok(built)
 }
 
-fn to_flow_error(error: fetch::FetchError) -> client::FetchError {
-    match error {
-        fetch::FetchError::TooLarge { .. } => client::FetchError::TooLarge,
-        error if error.is_transient() => client::FetchError::Unreachable(error.to_string()),
-        error => client::FetchError::Refused(error.to_string()),
+fn to_flow_error(error: &fetch::FetchError) -> client::FetchError {
+    if matches!(error, fetch::FetchError::TooLarge { .. }) {
+        client::FetchError::TooLarge
+    } else if error.is_transient() {
+        client::FetchError::Unreachable(error.to_string())
+    } else {
+        client::FetchError::Refused(error.to_string())
     }
 }
 

@@ -26,10 +26,10 @@ impl Script {
         self.client.handle_timeout(self.now);
         let mut ended = Vec::new();
         while let Some(event) = self.client.poll_event() {
-            match event {
-                Event::CallFinished { call, outcome: Err(CallError::TimedOut) } => ended.push(call),
-                Event::CallProgress { .. } => {}
-                other => panic!("{other:?}"),
+            if let Event::CallFinished { call, outcome: Err(CallError::TimedOut) } = event {
+                ended.push(call);
+            } else {
+                assert!(matches!(event, Event::CallProgress { .. }), "{event:?}");
             }
         }
         ended

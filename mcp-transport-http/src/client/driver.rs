@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderValue, Method as Verb};
-use mcp_client::{CallId, CloseReason, OutgoingMessage, TransportCommand, TransportHandle};
+use mcp_client::{CallExtensions, CallId, CloseReason, OutgoingMessage, TransportCommand, TransportHandle};
 use mcp_types::{Era, Method, Revision};
 use reqwest::{Request, Url};
 use tokio::time::Sleep;
@@ -50,6 +50,8 @@ struct Driver<C> {
     revision: Option<Revision>,
     /// Whether to open a GET stream as soon as the session is open.
     wants_stream: bool,
+    /// A GET stream that was refused, and the number of logins before.
+    refused_stream: Option<(Box<ResumableStream>, u64)>,
     /// The message endpoint of an HTTP+SSE server.
     sse_endpoint: Option<Url>,
     alarm: Option<Pin<Box<Sleep>>>,
@@ -99,10 +101,23 @@ pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
         is_opening: false,
         revision: None,
         wants_stream: false,
+        refused_stream: None,
         sse_endpoint: None,
         alarm: None,
     };
     driver.drive().await;
+}
+
+/// Whether another call may be sent.
+fn has_room(sender: &RequestSender) -> bool {
+    sender.state().connected_calls() < MAX_CONCURRENT_CALLS
+}
+
+/// Completes if a queued call can be sent. It needs no waker, as the calls make room in the task that waits for it.
+async fn room(queued_calls: &VecDeque<OutgoingMessage>, is_opening: bool, sender: &RequestSender) {
+    if queued_calls.is_empty() || is_opening || !has_room(sender) {
+        std::future::pending().await
+    }
 }
 
 /// Makes a call, until it is aborted.
@@ -144,6 +159,8 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                 Some(ended) = self.calls.next() => if let Some(why) = self.ended(ended) {
                     break why;
                 },
+                // A call that waits for a login, which it has just begun to do, leaves its place to another one.
+                () = room(&self.queued_calls, self.is_opening, &self.sender) => self.start_pending(),
             }
             if self.one_way_posts.len() > MAX_ONE_WAY_POSTS || self.one_way_bytes > MAX_ONE_WAY_BYTES {
                 break CloseReason::Disconnected("the server does not accept messages: too many are queued".to_owned());
@@ -154,17 +171,22 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
 
     /// Sends queued messages, and ends the session.
     async fn shut_down(mut self, why: CloseReason) {
+        self.sender.closing.close();
+        self.calls.clear();
         if why == CloseReason::ByClient {
             let _ = tokio::time::timeout(FINAL_POSTS_TIMEOUT, self.finish_one_way_posts()).await;
         }
-        drop((self.requests, self.calls));
+        drop(self.requests);
         let session = self.sender.state().session.clone();
         if self.sender.options.end_session_on_close && session.id.is_some() && self.sse_endpoint.is_none() {
             let head = headers::for_delete(self.revision, &session);
             let request = self.sender.request(Verb::DELETE, &self.sender.url, head);
             // Servers may not support DELETE (405), or may have lost the session.
-            let _ = tokio::time::timeout(DELETE_TIMEOUT, self.sender.send(request, &session, &CallContext::default()))
-                .await;
+            let _ = tokio::time::timeout(
+                DELETE_TIMEOUT,
+                self.sender.send(request, &session, &CallContext::without_login()),
+            )
+            .await;
         }
         self.client.close(why);
     }
@@ -220,13 +242,21 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
     /// Queues a notification or response.
     fn queue_one_way(&mut self, outgoing: OutgoingMessage) {
         let opens_session = outgoing.method == Some(Method::NOTIFICATIONS_INITIALIZED);
+        // A call that was cancelled during its login does not start another one.
+        let may_log_in = outgoing.method != Some(Method::NOTIFICATIONS_CANCELLED);
         let bytes = outgoing.message.len();
         let session = self.sender.state().session.clone();
         match self.post(outgoing, &session) {
             Ok(request) => {
                 self.is_opening |= opens_session;
                 self.one_way_bytes += bytes;
-                self.one_way_posts.push_back(Box::new(OneWayPost { request, bytes, session, opens_session }));
+                self.one_way_posts.push_back(Box::new(OneWayPost {
+                    request,
+                    bytes,
+                    session,
+                    may_log_in,
+                    opens_session,
+                }));
             }
             Err(why) => tracing::warn!(target: "mcp", why, "message cannot be sent"),
         }
@@ -253,22 +283,26 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
         if std::mem::take(&mut self.wants_stream) {
             let session = self.sender.state().session.clone();
             let stream = ResumableStream::new(Arc::clone(&self.sender), self.revision, session);
-            self.listening = Some(self.start(async move { Ended::Stream(listen(stream).await) }));
+            self.listen(stream, false);
+        } else if let Some((stream, _)) =
+            self.refused_stream.take_if(|(stream, logins)| stream.sender.state().logins != *logins)
+        {
+            self.listen(*stream, true);
         }
-        while self.has_room()
+        while has_room(&self.sender)
             && let Some(outgoing) = self.queued_calls.pop_front()
         {
             self.call(outgoing);
         }
     }
 
-    fn has_room(&self) -> bool {
-        self.sender.state().calls() < MAX_CONCURRENT_CALLS
+    fn listen(&mut self, stream: ResumableStream, is_late: bool) {
+        self.listening = Some(self.start(async move { Ended::Stream(listen(stream, is_late).await) }));
     }
 
     fn call(&self, mut outgoing: OutgoingMessage) {
         let Some(call) = outgoing.call else { return };
-        let context = CallContext { call: Some(call), extensions: std::mem::take(&mut outgoing.extensions) };
+        let context = CallContext::new(call, std::mem::take(&mut outgoing.extensions));
         let kind = match &outgoing.method {
             _ if self.sse_endpoint.is_some() => PostKind::LegacySse,
             Some(method) if *method == Method::INITIALIZE => PostKind::Handshake,
@@ -304,6 +338,10 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                 match end {
                     PostEnd::Ended(why) => self.sender.responses.handle_stream_ended(call, why),
                     PostEnd::Unauthorized(error) => self.sender.responses.handle_unauthorized(call, error),
+                    #[cfg(feature = "client-tls")]
+                    PostEnd::InvalidCertificate(what) => {
+                        self.sender.responses.handle_invalid_certificate(call, what);
+                    }
                     PostEnd::SessionLost(lost) => self.session_lost(Some(call), lost),
                     PostEnd::StreamLost(lost, why) => {
                         self.session_lost(None, lost);
@@ -322,6 +360,10 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                 }
             }
             Ended::Stream(StreamEnd::SessionLost(lost)) => self.session_lost(None, lost),
+            Ended::Stream(StreamEnd::Unauthorized(stream)) => {
+                let logins = self.sender.state().logins;
+                self.refused_stream = Some((stream, logins));
+            }
             Ended::Stream(StreamEnd::Unreachable(why)) => return Some(CloseReason::Disconnected(why)),
             Ended::Stream(StreamEnd::Abandoned) | Ended::Aborted => {}
         }
@@ -357,7 +399,7 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
             state.session.owner = Some(owner);
             state.session.clone()
         };
-        let (sender, context) = (Arc::clone(&self.sender), CallContext { call: Some(call), ..CallContext::default() });
+        let (sender, context) = (Arc::clone(&self.sender), CallContext::new(call, CallExtensions::default()));
         self.start_call(Post { sender, call, context, revision: None, session, kind: PostKind::LegacySse }, request);
     }
 
@@ -372,6 +414,7 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
         self.one_way_bytes = 0;
         self.is_opening = self.one_way_in_flight == Some(true);
         self.wants_stream = false;
+        self.refused_stream = None;
         if let Some(listening) = self.listening.take() {
             listening.abort();
         }

@@ -5,10 +5,13 @@ mod authorizing;
 mod eras;
 mod headers;
 mod listening;
+#[cfg(feature = "internals")]
+mod logins;
 mod old;
 mod own;
 mod per_call;
 mod proofs;
+mod refusals;
 mod scripted;
 mod sessions;
 mod sharing;

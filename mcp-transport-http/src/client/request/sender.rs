@@ -13,6 +13,9 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Request, Response, Url};
 
 use super::headers::{self, Session};
+use super::login::{Closing, LoginState};
+#[cfg(feature = "client-tls")]
+use super::tls_error::{TlsError, find_tls_error};
 use crate::client::authorizer::Authorizer;
 use crate::client::fingerprint::{Fingerprinter, PresentedCredential};
 use crate::client::state::State;
@@ -33,6 +36,7 @@ pub(crate) struct RequestSender {
     /// The client, which requests report to.
     pub(crate) responses: ResponseHandle,
     state: Mutex<State>,
+    pub(crate) closing: Closing,
 }
 
 /// A response, and the fingerprint of the credentials that its request was sent with.
@@ -42,12 +46,33 @@ pub(crate) struct Sent {
 }
 
 /// What a request is sent for.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct CallContext {
     /// The call, unless it is a message without a response or the stream of a session.
     pub(crate) call: Option<CallId>,
     /// The values that are attached to the call.
     pub(crate) extensions: CallExtensions,
+    /// Whether the request is worth a login.
+    pub(crate) may_log_in: bool,
+    pub(crate) login: LoginState,
+}
+
+impl CallContext {
+    pub(crate) fn new(call: CallId, extensions: CallExtensions) -> Self {
+        Self { call: Some(call), extensions, ..Self::default() }
+    }
+
+    /// The context of a request that fails if it needs a login.
+    pub(crate) fn without_login() -> Self {
+        Self { may_log_in: false, ..Self::default() }
+    }
+}
+
+/// The context of a request that belongs to no call.
+impl Default for CallContext {
+    fn default() -> Self {
+        Self { call: None, extensions: CallExtensions::default(), may_log_in: true, login: LoginState::default() }
+    }
 }
 
 /// The error of sending a request.
@@ -58,6 +83,9 @@ pub(crate) enum SendError {
     CredentialsChanged,
     /// The authorizer has no credential for the request.
     Authorization(AuthorizationError),
+    /// The certificate of the server is not valid. Nothing was sent.
+    #[cfg(feature = "client-tls")]
+    InvalidCertificate(String),
 }
 
 impl From<AuthorizationError> for SendError {
@@ -67,11 +95,21 @@ impl From<AuthorizationError> for SendError {
 }
 
 impl SendError {
+    fn of_request(fault: &reqwest::Error) -> Self {
+        #[cfg(feature = "client-tls")]
+        if let Some(TlsError::InvalidCertificate(what)) = find_tls_error(fault) {
+            return Self::InvalidCertificate(what);
+        }
+        Self::Failed(describe(fault))
+    }
+
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Failed(why) => why,
             Self::CredentialsChanged => "the credentials are not those that the session was started with".to_owned(),
             Self::Authorization(error) => error.to_string(),
+            #[cfg(feature = "client-tls")]
+            Self::InvalidCertificate(what) => format!("the certificate of the server is not valid: {what}"),
         }
     }
 }
@@ -111,8 +149,8 @@ impl RequestSender {
         fingerprints: Fingerprinter,
         responses: ResponseHandle,
     ) -> Self {
-        let (state, fixed) = (Mutex::default(), OnceLock::new());
-        Self { http, url, headers, authorizer, options, fingerprints, fixed, responses, state }
+        let (state, fixed, closing) = (Mutex::default(), OnceLock::new(), Closing::default());
+        Self { http, url, headers, authorizer, options, fingerprints, fixed, responses, state, closing }
     }
 
     /// Locks what requests share with the driver.
@@ -194,7 +232,7 @@ impl RequestSender {
         if let Some(script) = &self.options.script {
             return script.respond(request).await.map_err(SendError::Failed);
         }
-        let response = self.http.execute(request).await.map_err(|fault| SendError::Failed(describe(&fault)))?;
+        let response = self.http.execute(request).await.map_err(|fault| SendError::of_request(&fault))?;
         // All requests are sent to this origin.
         if !is_same_origin(response.url(), &self.url) {
             return Err(SendError::Failed(format!(
@@ -278,6 +316,12 @@ pub(crate) async fn next_chunk(response: &mut Response) -> Result<Option<Bytes>,
 
 /// Describes an error with its causes, without the URL, which may contain secrets.
 pub(crate) fn describe(fault: &reqwest::Error) -> String {
+    #[cfg(feature = "client-tls")]
+    match find_tls_error(fault) {
+        Some(TlsError::InvalidCertificate(what)) => return SendError::InvalidCertificate(what).into_text(),
+        Some(TlsError::Other(text)) => return text,
+        None => {}
+    }
     let what = match () {
         () if fault.is_timeout() => "the server did not respond in time",
         () if fault.is_connect() => "the server cannot be reached",
