@@ -17,6 +17,7 @@ mod scopes;
 mod target;
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use zeroize::Zeroizing;
 
@@ -26,6 +27,7 @@ use self::device::{DevicePolling, DeviceProgress};
 use self::discovery::{Discovery, Progress};
 use self::target::{Binding, Target};
 use super::endpoint::{EndpointCall, Reply};
+use super::http::shown;
 use super::register;
 use super::{
     Action, FetchError, HttpRequest, HttpResponse, LoginConfig, LoginError, PreRegistered, Registration, Save, Stored,
@@ -38,7 +40,51 @@ use crate::{Challenge, Scopes, Secret, UnixTime};
 /// Call [`poll`](Self::poll), do what it returns, report the result with one of the `handle_` methods, and poll again, until it
 /// returns [`Action::Done`] or [`Action::Failed`]. Each action is returned once; until its result is reported, `poll` returns
 /// [`Action::Idle`]. Results that the login does not wait for are ignored.
-#[derive(Debug)]
+///
+/// # Examples
+///
+/// A driver is a loop:
+///
+/// ```
+/// use mcp_auth::client::{Action, Flow, Grant, HttpRequest, HttpResponse, Login, LoginConfig, LoginError, PreRegistered, Stored};
+/// use mcp_auth::{Challenge, UnixTime};
+///
+/// fn log_in(
+///     www_authenticate: &str,
+///     now: impl Fn() -> UnixTime,
+///     send: impl Fn(HttpRequest) -> HttpResponse,
+/// ) -> Result<Box<Grant>, LoginError> {
+///     let config = LoginConfig::new("https://mcp.example/mcp", Flow::ClientCredentials)
+///         .expect("the address is https")
+///         .pre_registered(PreRegistered::new("reader").client_secret("secret"));
+///     let random = [0; Login::RANDOM_BYTES]; // In a program, from the operating system.
+///     let mut login = Login::new(config, Stored::default(), &Challenge::parse_all([www_authenticate]), random);
+///     loop {
+///         match login.poll(now()) {
+///             Action::Fetch(request) => login.handle_response(now(), send(request)),
+///             Action::Save(_) => login.handle_saved(), // Once it is stored.
+///             Action::Done(grant) => return Ok(grant),
+///             Action::Failed(error) => return Err(error),
+///             other => unreachable!("this flow needs no {other:?}"),
+///         }
+///     }
+/// }
+///
+/// let metadata = |url: &str| match url {
+///     "https://mcp.example/.well-known/oauth-protected-resource/mcp" => {
+///         r#"{"resource": "https://mcp.example/mcp", "authorization_servers": ["https://as.example"]}"#
+///     }
+///     "https://as.example/.well-known/oauth-authorization-server" => {
+///         r#"{"issuer": "https://as.example", "token_endpoint": "https://as.example/token"}"#
+///     }
+///     _ => r#"{"access_token": "opaque", "token_type": "Bearer"}"#,
+/// };
+/// let now = || UnixTime::from_secs(1_800_000_000);
+/// let grant = log_in("Bearer scope=\"read\"", now, |request| HttpResponse::new(200, metadata(&request.url)))?;
+/// assert_eq!(grant.tokens.access_token.expose(), "opaque");
+/// assert_eq!(grant.tokens.scopes.to_string(), "read");
+/// # Ok::<(), LoginError>(())
+/// ```
 pub struct Login {
     config: LoginConfig,
     stored: Stored,
@@ -88,6 +134,13 @@ pub enum RedirectError {
     /// The response is not to the request of this login.
     #[error("the authorization response does not belong to this login")]
     OtherState,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The random bytes become the state and the verifier.
+        f.debug_struct("Login").field("server", &self.config.server).finish_non_exhaustive()
+    }
 }
 
 impl Login {
@@ -189,7 +242,7 @@ impl Login {
         if !self.is_ready_for_input() {
             return;
         }
-        let fetch_error = |url: &str, error| LoginError::Fetch { url: url.to_owned(), error };
+        let fetch_error = |url: &str, error| LoginError::Fetch { url: shown(url).to_owned(), error };
         let error = match &mut self.state {
             State::Discovering(discovery) => discovery.handle_failure(error),
             State::Registering { endpoint, .. } => fetch_error(endpoint.as_str(), error),
@@ -219,7 +272,7 @@ impl Login {
     ///
     /// # Errors
     ///
-    /// Returns an error if the address does not belong to this login, which then goes on waiting: anyone can send a browser to
+    /// Returns an error if the address does not belong to this login, which then goes on waiting: any page can send a browser to
     /// the redirect URI.
     pub fn handle_redirect(&mut self, redirect: &str) -> Result<(), RedirectError> {
         if !self.is_ready_for_input() {
@@ -244,9 +297,17 @@ impl Login {
             return;
         }
         let State::AskingForClient(target) = std::mem::replace(&mut self.state, State::Over) else { return };
-        let registration = register::bind(client, &target.server);
-        self.save(Save::Registration(registration.clone()));
-        let result = self.start_flow(target, registration);
+        let result = match &client.issuer {
+            Some(registered) if registered != target.issuer() => Err(LoginError::RegisteredElsewhere {
+                registered: registered.clone(),
+                issuer: target.issuer().to_owned(),
+            }),
+            _ => {
+                let registration = register::bind(client, &target.server);
+                self.save(Save::Registration(registration.clone()));
+                self.start_flow(target, registration)
+            }
+        };
         self.fail_on_error(result);
     }
 
