@@ -2,6 +2,8 @@
 
 #[cfg(feature = "client")]
 pub mod client;
+#[cfg(feature = "reqwest")]
+pub mod fetch;
 #[cfg(feature = "jose")]
 pub mod jose;
 mod scopes;
