@@ -88,6 +88,12 @@ impl AuthInfo {
         self.0.scopes.contains(scope)
     }
 
+    /// Returns the same with other scopes, for example with those that others include.
+    #[must_use]
+    pub fn with_scopes<S: Into<Box<str>>>(self, scopes: impl IntoIterator<Item = S>) -> Self {
+        AuthInfoBuilder(Arc::unwrap_or_clone(self.0)).scopes(scopes).build()
+    }
+
     /// Returns when the token expires, if it does.
     #[must_use]
     pub fn expires_at(&self) -> Option<SystemTime> {
