@@ -10,6 +10,8 @@ pub mod jose;
 pub mod metadata;
 mod scopes;
 mod secret;
+#[cfg(feature = "server")]
+pub mod server;
 mod unix_time;
 
 pub use challenge::Challenge;
