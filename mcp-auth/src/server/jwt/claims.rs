@@ -58,7 +58,7 @@ pub(crate) fn auth_info(
     let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let client_id = CLIENT_CLAIMS.iter().find_map(|name| text(name));
     // A client that acts on its own behalf is the subject itself, but not every issuer says so.
-    let subject = text("sub").or(client_id).ok_or(TokenError::invalid("it has no subject"))?;
+    let subject = text("sub").or(client_id).ok_or_else(|| TokenError::invalid("it has no subject"))?;
     let names = SCOPE_CLAIMS.into_iter().chain(scope_claims.iter().map(|name| &**name));
     let scopes = names.filter_map(|name| claims.get(name)).flat_map(|value| words(value, true));
     let audience = claims.get("aud").into_iter().flat_map(|value| words(value, false));
