@@ -1,25 +1,38 @@
 //! Logging in: the flows of a client.
+//!
+//! Each flow is a machine without I/O: [`Login`] obtains tokens, [`Refresh`] replaces them, [`Revocation`] gives them up. A
+//! machine says what to do next (an [`Action`]: send this request, open this page, save this) and takes the result, so that any
+//! program can drive it, and tests need neither sockets nor clocks.
+//!
+//! A [`LoginConfig`] says what to log in to and how ([`Flow`]). What machines save is a [`Registration`] for each
+//! authorization server, and a [`Grant`] with the tokens for each server.
 
 mod action;
 mod config;
+mod endpoint;
 mod error;
 mod grant;
 mod http;
 mod login;
 mod refresh;
+mod register;
 mod registration;
 mod revocation;
+mod step_up;
 mod tokens;
 
 pub use action::{Action, AssertionKind, AssertionRequest, DeviceCode, OpenBrowser, Save};
 pub use config::{
     DpopKey, Flow, IdentityProvider, InvalidConfig, LoginConfig, PreRegistered, Stored, SubjectTokenType,
 };
+pub use endpoint::{DpopNonce, MAX_TOKEN_BYTES, MAX_TOKEN_RESPONSE_BYTES};
 pub use error::{LoginError, OAuthError};
 pub use grant::Grant;
 pub use http::{ClientAssertion, DpopProof, FetchError, HttpMethod, HttpRequest, HttpResponse};
 pub use login::{Login, RedirectError};
 pub use refresh::Refresh;
+pub use register::MAX_REGISTRATION_RESPONSE_BYTES;
 pub use registration::{ClientAuthentication, Registration};
 pub use revocation::Revocation;
+pub use step_up::StepUps;
 pub use tokens::{TokenType, Tokens};

@@ -28,6 +28,9 @@ pub enum UnsafeAddress {
     /// The URL has a fragment.
     #[error("it contains a fragment")]
     Fragment,
+    /// The query has parameters that the client sets itself.
+    #[error("its query has parameters that the client sets itself")]
+    Parameters,
     /// The host is this machine or in a private network, and the server is not.
     #[error("it is an address of this machine or of a private network, but the server is not")]
     Private,
@@ -46,8 +49,7 @@ impl Address {
         if text.len() > Self::MAX_BYTES {
             return Err(UnsafeAddress::TooLong);
         }
-        // The parser drops line breaks and tabs; a text with these is no URL.
-        if text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
+        if has_stray_characters(text) {
             return Err(UnsafeAddress::NotUrl);
         }
         let url = Url::parse(text).map_err(|_| UnsafeAddress::NotUrl)?;
@@ -123,6 +125,11 @@ impl Address {
     }
 }
 
+/// Whether a text has characters that no URL has. The parser drops or replaces them, so that others may read the text differently.
+pub(super) fn has_stray_characters(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_control() || matches!(byte, b' ' | b'\\'))
+}
+
 fn is_localhost(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost" || name.ends_with(".localhost")
@@ -167,7 +174,8 @@ fn is_private_v6(ip: Ipv6Addr) -> bool {
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
+        // A query may contain a key.
+        fmt::Debug::fmt(self.as_str().split('?').next().unwrap_or_default(), f)
     }
 }
 
