@@ -75,8 +75,8 @@ impl InsufficientScope {
 
     /// Finds it in a JSON-RPC error response, for transports that have a status of their own for it.
     #[must_use]
-    pub fn from_response(message: &str) -> Option<Self> {
-        let Failed { error } = serde_json::from_str(message).ok()?;
+    pub fn from_response(message: &[u8]) -> Option<Self> {
+        let Failed { error } = serde_json::from_slice(message).ok()?;
         Self::from_error(&error)
     }
 }
@@ -114,14 +114,14 @@ mod tests {
         assert_eq!(object.message, "this request needs an access token with the scopes: a b");
         assert_eq!(InsufficientScope::from_error(&object), Some(error.clone()));
         let response = format!(r#"{{"jsonrpc":"2.0","id":1,"error":{}}}"#, serde_json::to_string(&object).unwrap());
-        assert_eq!(InsufficientScope::from_response(&response), Some(error));
+        assert_eq!(InsufficientScope::from_response(response.as_bytes()), Some(error));
         for other in [
             r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"a"}}"#,
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32600,"message":"a","data":{"requiredScopes":[]}}}"#,
             r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32602,"message":"a","data":{"requiredScopes":["a"]}}}"#,
         ] {
-            assert_eq!(InsufficientScope::from_response(other), None, "{other}");
+            assert_eq!(InsufficientScope::from_response(other.as_bytes()), None, "{other}");
         }
     }
 }

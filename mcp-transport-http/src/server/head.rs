@@ -8,6 +8,7 @@ use mcp_server::{AuthInfo, Caller, Principal};
 use mcp_session::SessionId;
 use mcp_types::Era;
 
+use super::expiry::StreamEnd;
 use super::service::ValidUntil;
 use crate::rules::header_names::SESSION;
 use crate::rules::headers::{VersionHeader, single_value};
@@ -59,10 +60,10 @@ impl RequestHead {
         self.parts.method != Verb::POST || (self.session != SessionHeader::Missing && !is_modern)
     }
 
-    /// When the response has to end: at a time that was set, or with the token.
-    pub(crate) fn valid_until(&self) -> Option<ValidUntil> {
-        let set = self.parts.extensions.get().copied();
-        set.or_else(|| self.parts.extensions.get::<Arc<AuthInfo>>()?.expires_at().map(ValidUntil::at))
+    /// When a stream has to end: at a time that was set, or with the token.
+    pub(crate) fn stream_end(&self) -> Option<StreamEnd> {
+        let set = self.parts.extensions.get().map(|ValidUntil(at)| StreamEnd::At(*at));
+        set.or_else(|| self.parts.extensions.get().cloned().map(StreamEnd::WithToken))
     }
 
     /// The caller, as handlers see it.

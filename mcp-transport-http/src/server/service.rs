@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
@@ -22,7 +22,7 @@ use super::exchange::Exchange;
 use super::head::RequestHead;
 use super::legacy_sse::{LegacySseError, LegacySseService};
 use super::options::{HttpOptions, SessionMode};
-use super::pacer::{Pacer, after};
+use super::pacer::Pacer;
 use super::refusal::Refusal;
 use super::response_future::{ResponseFuture, ResponseStage};
 use super::shutdown::{Drained, Shutdown, Stage, WorkGuard};
@@ -69,15 +69,6 @@ pub(crate) type SelectedServer = Result<Option<Server>, Refusal>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "it is an instant with a meaning")]
 pub struct ValidUntil(pub Instant);
-
-impl ValidUntil {
-    /// Converts a time of the wall clock. A step of the clock afterwards has no effect.
-    pub(crate) fn at(time: SystemTime) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "the expiry of tokens is wall-clock time")]
-        let remaining = time.duration_since(SystemTime::now()).unwrap_or_default();
-        Self(after(remaining).into_std())
-    }
-}
 
 impl HttpService {
     /// Creates a service with the default options: for clients on this machine, without sessions.
@@ -341,8 +332,8 @@ impl Inner {
             }
         };
         let mut pacer = Pacer::new(work_guard, self.options.keep_alive_interval);
-        if let Some(ValidUntil(at)) = head.valid_until().filter(|_| is_listen) {
-            pacer.expire_at(at);
+        if is_listen && let Some(end) = head.stream_end() {
+            pacer.expire(end);
         }
         let claims = HeaderClaims { headers: &head.parts.headers, version: &head.version, server };
         let mut caller = head.caller();
@@ -369,8 +360,8 @@ impl Inner {
         }
         let (mut reader, mut first) =
             sessions.get(&head, work_guard, || self.admit(PermitKind::ListenStream, 1, &head))?;
-        if let Some(ValidUntil(at)) = head.valid_until() {
-            reader.pacer.expire_at(at);
+        if let Some(end) = head.stream_end() {
+            reader.pacer.expire(end);
         }
         if first.is_empty() {
             // Sends the response head at once.
