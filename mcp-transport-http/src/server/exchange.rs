@@ -93,6 +93,7 @@ impl Exchange {
                     return Poll::Ready(ResponseStart::Message(response));
                 }
                 Some(transmit) => {
+                    events.reserve(USUAL_EVENT_BYTES);
                     self.take(&transmit, events);
                     return self.poll(cx, events).map(ResponseStart::Stream);
                 }
@@ -184,6 +185,9 @@ impl Drop for Exchange {
 pub(crate) fn aborted() -> ErrorObject {
     ErrorObject::internal_error("the server was shut down before the request finished")
 }
+
+/// The size of the first events of most streams: progress, and the response.
+const USUAL_EVENT_BYTES: usize = 1 << 10;
 
 /// The maximum size of events that are sent together, unless one event is larger.
 pub(crate) const EVENT_BATCH_BYTES: usize = 64 << 10;
