@@ -6,9 +6,12 @@ mod discard;
 #[cfg(feature = "http2")]
 mod http2;
 mod idle_timeout;
+mod layered;
 mod quiet_waker;
 mod routes;
 mod server;
 mod stall_detector;
 
+pub use discard::RequestBody;
+pub use layered::{RoutedService, RoutedServiceFuture};
 pub use server::{HttpServer, serve, shutdown_signal};
