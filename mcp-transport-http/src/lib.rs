@@ -96,4 +96,4 @@ pub use server::{
     ResponseStream, SessionMigration, SessionMode, StartError, ValidUntil,
 };
 #[cfg(feature = "serve")]
-pub use server::{HttpServer, serve, shutdown_signal};
+pub use server::{HttpServer, RequestBody, RoutedService, RoutedServiceFuture, serve, shutdown_signal};

@@ -14,7 +14,7 @@ use super::pacer::{Pace, Pacer};
 use super::refusal::Refusal;
 use super::teardown::spawn_teardown;
 use crate::clock::now;
-use crate::event_stream::encode::write_event;
+use crate::event_stream::encode::{TOKEN_EXPIRED, write_event};
 
 /// A request in flight. Polling it runs its handler; dropping it cancels the request.
 pub(crate) struct Exchange {
@@ -121,7 +121,11 @@ impl Exchange {
                 self.pacer.sent();
                 return Poll::Ready(StreamPoll::Events);
             }
-            if let Some(news) = ready!(self.poll_idle(cx, is_quiet)) {
+            let news = ready!(self.poll_idle(cx, is_quiet));
+            if self.pacer.take_token_expiry() {
+                events.extend_from_slice(TOKEN_EXPIRED);
+            }
+            if let Some(news) = news {
                 return Poll::Ready(news);
             }
         }

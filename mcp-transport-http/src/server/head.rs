@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use http::Method as Verb;
 use http::request::Parts;
-use mcp_server::{Caller, Principal};
+use mcp_server::{AuthInfo, Caller, Principal};
 use mcp_session::SessionId;
 use mcp_types::Era;
 
+use super::expiry::StreamEnd;
 use super::refusal::Refusal;
 use super::service::ValidUntil;
 use crate::rules::headers::VersionHeader;
@@ -56,7 +57,10 @@ impl RequestHead {
         check(&parts, &headers)?;
         let version = VersionHeader::read(headers.version);
         let session = if has_sessions { SessionHeader::read(headers.session) } else { SessionHeader::Missing };
-        let principal = parts.extensions.get().cloned();
+        let principal = match parts.extensions.get::<Arc<AuthInfo>>() {
+            Some(auth) => Some(auth.principal().clone()),
+            None => parts.extensions.get().cloned(),
+        };
         Ok(Self { parts: Arc::new(parts), version, session, principal })
     }
 
@@ -67,9 +71,10 @@ impl RequestHead {
         self.parts.method != Verb::POST || (self.session != SessionHeader::Missing && !is_modern)
     }
 
-    /// When the response has to end.
-    pub(crate) fn valid_until(&self) -> Option<ValidUntil> {
-        self.parts.extensions.get().copied()
+    /// When a stream has to end: at a time that was set, or with the token.
+    pub(crate) fn stream_end(&self) -> Option<StreamEnd> {
+        let set = self.parts.extensions.get().map(|ValidUntil(at)| StreamEnd::At(*at));
+        set.or_else(|| self.parts.extensions.get().cloned().map(StreamEnd::WithToken))
     }
 
     /// The caller, as handlers see it.
@@ -83,5 +88,8 @@ pub(crate) fn caller(parts: &Arc<Parts>, principal: Option<&Principal>) -> Calle
     let mut caller = Caller::default();
     caller.principal = principal.cloned();
     caller.extensions.insert_shared(Arc::clone(parts));
+    if let Some(auth) = parts.extensions.get::<Arc<AuthInfo>>() {
+        caller.extensions.insert_shared(Arc::clone(auth));
+    }
     caller
 }

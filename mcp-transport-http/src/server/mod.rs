@@ -3,6 +3,7 @@
 mod admission;
 mod body;
 mod exchange;
+mod expiry;
 mod head;
 mod legacy_sse;
 mod options;
@@ -29,6 +30,6 @@ pub use shutdown::Drained;
 #[cfg(feature = "serve-tls")]
 pub use socket::ServerTls;
 #[cfg(feature = "serve")]
-pub use socket::{HttpServer, serve, shutdown_signal};
+pub use socket::{HttpServer, RequestBody, RoutedService, RoutedServiceFuture, serve, shutdown_signal};
 pub use start_error::StartError;
 pub use stateful::{ResponseStream, SessionMigration};

@@ -42,7 +42,8 @@ use crate::rules::revision::{SupportedRevisions, request_id, select_revision};
 ///
 /// Handlers get the HTTP request with `ctx.extension::<http::request::Parts>()`, including the extensions that middleware
 /// inserted. The service itself reads a [`Principal`](mcp_server::Principal) (the authenticated user) and a
-/// [`ValidUntil`] (when listen streams have to end).
+/// [`ValidUntil`] (when listen streams have to end), or an `Arc<AuthInfo>`, from which both follow
+/// ([`AuthInfo`](mcp_server::AuthInfo)).
 ///
 /// [axum]: https://docs.rs/axum
 /// [tower]: https://docs.rs/tower
@@ -332,8 +333,8 @@ impl Inner {
             }
         };
         let mut pacer = Pacer::new(work_guard, self.options.keep_alive_interval);
-        if let Some(ValidUntil(at)) = head.valid_until().filter(|_| is_listen) {
-            pacer.expire_at(at);
+        if is_listen && let Some(end) = head.stream_end() {
+            pacer.expire(end);
         }
         let claims = HeaderClaims { headers: &head.parts.headers, version: &head.version, server };
         let mut caller = head.caller();
@@ -360,8 +361,8 @@ impl Inner {
         }
         let (mut reader, mut first) =
             sessions.get(&head, work_guard, || self.admit(PermitKind::ListenStream, 1, &head))?;
-        if let Some(ValidUntil(at)) = head.valid_until() {
-            reader.pacer.expire_at(at);
+        if let Some(end) = head.stream_end() {
+            reader.pacer.expire(end);
         }
         if first.is_empty() {
             // Sends the response head at once.

@@ -7,6 +7,7 @@ mod discard;
 #[cfg(feature = "http2")]
 mod http2;
 mod idle_timeout;
+mod layered;
 mod quiet_waker;
 mod routes;
 mod server;
@@ -14,6 +15,8 @@ mod stall_detector;
 #[cfg(feature = "serve-tls")]
 mod tls;
 
+pub use discard::RequestBody;
+pub use layered::{RoutedService, RoutedServiceFuture};
 pub use server::{HttpServer, serve, shutdown_signal};
 #[cfg(feature = "serve-tls")]
 pub use tls::ServerTls;

@@ -1,20 +1,27 @@
 //! The HTTP server: accepts connections and routes their requests.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
 use mcp_server::Server;
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
+use tower_layer::Layer;
+use tower_service::Service;
 
 use super::connection::{ConnectionOptions, serve_connection};
+use super::discard::RequestBody;
+use super::layered::{AddLayer, RoutedService, add_layer};
 use super::routes::Routes;
 #[cfg(feature = "serve-tls")]
 use super::tls::ServerTls;
+use crate::server::body::ResponseBody;
 use crate::server::legacy_sse::LegacySseService;
 use crate::server::options::HttpOptions;
 use crate::server::pacer::after;
@@ -81,7 +88,6 @@ pub async fn shutdown_signal() {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[must_use]
 pub struct HttpServer {
     listener: TcpListener,
@@ -93,6 +99,13 @@ pub struct HttpServer {
     stall_timeout: Duration,
     #[cfg(feature = "serve-tls")]
     tls: Option<ServerTls>,
+    layers: Vec<AddLayer>,
+}
+
+impl std::fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpServer").field("address", &self.address).field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 /// How long clients may take to read their responses after the drain.
@@ -126,6 +139,7 @@ impl HttpServer {
             stall_timeout: Duration::from_secs(60),
             #[cfg(feature = "serve-tls")]
             tls: None,
+            layers: Vec::new(),
         })
     }
 
@@ -185,6 +199,22 @@ impl HttpServer {
         self
     }
 
+    /// Puts a [tower](https://docs.rs/tower) layer around the services of all paths, such as one that authenticates. A further
+    /// layer goes around those before it.
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<RoutedService> + Send + 'static,
+        L::Service: Service<Request<RequestBody>, Response = Response<ResponseBody>, Error = Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <L::Service as Service<Request<RequestBody>>>::Future: Send,
+    {
+        self.layers.push(add_layer(layer));
+        self
+    }
+
     /// Returns the address that the server is bound to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
@@ -217,7 +247,8 @@ impl HttpServer {
         let mut stop = pin!(stop);
         let places = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let other = self.sse.as_ref().map(LegacySseService::http).filter(|http| !Arc::ptr_eq(&http.0, &service.0));
-        let routes = Arc::new(Routes::new(self.path, service.clone(), self.sse));
+        let routes = Routes::new(self.path, service.clone(), self.sse);
+        let routes = Arc::new(self.layers.into_iter().fold(routes, Routes::layer));
         let (ending, _) = watch::channel(false);
         let mut connections = JoinSet::new();
         let options = ConnectionOptions {
