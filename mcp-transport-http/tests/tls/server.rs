@@ -6,11 +6,14 @@ use std::time::Duration;
 
 use mcp_client::types::Revision;
 use mcp_client::{Client, Error, Mode};
-use mcp_server::Server;
+use mcp_server::{NoArguments, RequestContext, Server, Tool, tool};
+use mcp_testkit::envelope;
 use mcp_transport_http::{HttpOptions, HttpServer, HttpService, HttpTransport, ServerTls, SessionMode};
+use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+use tokio_rustls::client::TlsStream;
 
 use super::certificates::{Authority, Identity, self_signed};
 use super::{builder, within};
@@ -52,6 +55,11 @@ impl Drop for Files {
     }
 }
 
+/// A tool with a result that does not fit into the buffers of a connection.
+fn long() -> Tool {
+    tool("long", async |_: RequestContext, _: NoArguments| "x".repeat(32 << 20))
+}
+
 /// Serves with TLS; returns the port, and what stops it.
 async fn start(
     tls: ServerTls,
@@ -61,7 +69,8 @@ async fn start(
     assert!(listener.url().starts_with("https://127.0.0.1:"), "{}", listener.url());
     let port = listener.address().port();
     let options = HttpOptions::default().sessions(SessionMode::Stateful);
-    let service = HttpService::with_options(Server::builder("tls", "1.0").build().expect("a server"), options);
+    let service =
+        HttpService::with_options(Server::builder("tls", "1.0").tool(long()).build().expect("a server"), options);
     let (stop, stopped) = tokio::sync::oneshot::channel();
     let served = tokio::spawn(async move {
         let stopped = async {
@@ -80,8 +89,8 @@ async fn connect(port: u16, authority: &Authority, mode: Mode) -> Result<Client,
     within(builder().mode(mode).connect(transport)).await
 }
 
-/// Returns the protocol that a client of these gets, and the response to a request over HTTP/1.1.
-async fn negotiate(port: u16, authority: &Authority, protocols: &[&[u8]]) -> std::io::Result<Option<Vec<u8>>> {
+/// Connects a client that knows these protocols.
+async fn handshake(port: u16, authority: &Authority, protocols: &[&[u8]]) -> std::io::Result<TlsStream<TcpStream>> {
     use rustls::pki_types::pem::PemObject as _;
     let mut roots = rustls::RootCertStore::empty();
     let root = rustls::pki_types::CertificateDer::from_pem_slice(authority.pem().as_bytes()).expect("a certificate");
@@ -90,7 +99,12 @@ async fn negotiate(port: u16, authority: &Authority, protocols: &[&[u8]]) -> std
     config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(config));
     let name = rustls::pki_types::ServerName::try_from("localhost").expect("a name");
-    let stream = connector.connect(name, TcpStream::connect(("127.0.0.1", port)).await?).await?;
+    connector.connect(name, TcpStream::connect(("127.0.0.1", port)).await?).await
+}
+
+/// Returns the protocol that a client gets.
+async fn negotiate(port: u16, authority: &Authority, protocols: &[&[u8]]) -> std::io::Result<Option<Vec<u8>>> {
+    let stream = handshake(port, authority, protocols).await?;
     Ok(stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec))
 }
 
@@ -161,6 +175,31 @@ async fn the_handshake_has_a_timeout() {
     assert_eq!(within(silent.read(&mut [0; 64])).await.unwrap_or(0), 0);
     assert!(started.elapsed() >= Duration::from_millis(250), "{:?}", started.elapsed());
     connect(port, &authority, Mode::Auto).await.unwrap();
+}
+
+/// A client that does not read its response is disconnected, as it is without TLS.
+#[tokio::test]
+async fn a_client_that_does_not_read_is_disconnected() {
+    let authority = Authority::new();
+    let files = Files::new(&authority.issue("localhost"));
+    let limit = |server: HttpServer| server.max_connections(1).stall_timeout(Duration::from_millis(300));
+    let (port, _stop, _served) = start(files.tls().unwrap(), limit).await;
+    let mut stream = handshake(port, &authority, &[b"http/1.1"]).await.unwrap();
+    let message = envelope::modern_request(1, "tools/call", json!({ "name": "long", "arguments": {} }));
+    let mut request = "POST /mcp HTTP/1.1\r\n".to_owned();
+    for (name, value) in envelope::http_headers(&message) {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    let body = message.to_string();
+    request.push_str(&format!("content-length: {}\r\n\r\n{body}", body.len()));
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut first = [0; 12];
+    stream.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    // There is only room for another one once it is gone.
+    connect(port, &authority, Mode::Auto).await.unwrap();
+    let mut rest = Vec::new();
+    assert!(within(stream.read_to_end(&mut rest)).await.is_err(), "{} bytes", rest.len());
 }
 
 /// Without TLS there is no service.
