@@ -61,11 +61,11 @@ async fn authorizers_that_share_a_file_refresh_once() {
 #[tokio::test]
 async fn tokens_are_refreshed_ahead_of_expiry_while_calls_go_on_with_the_old_ones() {
     let servers = Servers::start().await;
-    servers.ledger().lifetime = Duration::from_secs(3);
+    servers.ledger().lifetime = Duration::from_secs(4);
     let oauth = oauth(&servers).prompt(Agreeing::default()).build().unwrap();
     let client = connect(&servers, &oauth).await.unwrap();
     let refused = servers.ledger().refusals;
-    servers.ledger().delay = Duration::from_millis(150);
+    servers.ledger().delay = Duration::from_millis(300);
     let mut slowest = Duration::ZERO;
     let end = tokio::time::Instant::now() + Duration::from_secs(9);
     while tokio::time::Instant::now() < end {
@@ -75,9 +75,9 @@ async fn tokens_are_refreshed_ahead_of_expiry_while_calls_go_on_with_the_old_one
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let ledger = servers.ledger();
-    assert!((3..=8).contains(&ledger.refreshes), "{}", ledger.refreshes);
+    assert!((2..=6).contains(&ledger.refreshes), "{}", ledger.refreshes);
     assert_eq!(ledger.refusals, refused, "no request was sent with an expired token");
-    assert!(slowest < Duration::from_millis(150), "no call waited for the refresh: {slowest:?}");
+    assert!(slowest < Duration::from_millis(300), "no call waited for the refresh: {slowest:?}");
 }
 
 #[tokio::test]
