@@ -25,7 +25,7 @@ const SANITIZER: &str = "none";
 const LIMIT: Duration = Duration::from_secs(1800);
 
 /// How long a target of the smoke test runs, unless told otherwise.
-const SMOKE_SECONDS: u64 = 20;
+const SMOKE_SECONDS: u64 = 12;
 
 /// How long a single input may take, how much memory a target may have, and how long an input may be.
 const LIMITS: [&str; 3] = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=4096"];

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::build::named_list::{Item, NamedList, is_visible};
 use crate::build::registry::{Readable, Registry};
 use crate::build::settings::ListKind;
-use crate::handlers::arguments::arguments_of;
+use crate::handlers::arguments::text_of;
 use crate::handlers::completion::{self, CompletionInput};
 use crate::handlers::error_text;
 use crate::handlers::prompt::check_required;
@@ -68,12 +68,13 @@ pub(crate) fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, Erro
 /// Calls a tool. Only the name is read here; the arguments go to the tool as they are.
 fn call_tool(registry: &Registry, ctx: RequestContext) -> Result<Dispatched, ErrorObject> {
     let params = ctx.params();
-    let name = params.get("name").ok_or_else(|| ErrorObject::invalid_params("missing field `name`"))?;
+    let [name, arguments] = params.find(["name", "arguments"]);
+    let name = name.ok_or_else(|| ErrorObject::invalid_params("missing field `name`"))?;
     let name = decode_text(name.get()).map_err(|fault| ErrorObject::invalid_params(format!("`name`: {fault}")))?;
     // TL-15
     let unknown = || ErrorObject::invalid_params(format!("Unknown tool: {name}"));
     let tool = registry.tools.find(&name, &ctx).ok_or_else(unknown)?;
-    let arguments = arguments_of(params);
+    let arguments = text_of(arguments);
     if !arguments.starts_with('{') {
         return Err(ErrorObject::invalid_params("`arguments`: expected an object"));
     }
@@ -96,7 +97,8 @@ fn call_tool(registry: &Registry, ctx: RequestContext) -> Result<Dispatched, Err
 
 /// Decodes a string. Most have no escapes, and are not copied.
 fn decode_text(raw: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    match raw.strip_prefix('"').and_then(|text| text.strip_suffix('"')).filter(|text| !text.contains('\\')) {
+    match raw.strip_prefix('"').and_then(|text| text.strip_suffix('"')).filter(|text| !text.as_bytes().contains(&b'\\'))
+    {
         Some(plain) => Ok(Cow::Borrowed(plain)),
         None => serde_json::from_str(raw).map(Cow::Owned),
     }

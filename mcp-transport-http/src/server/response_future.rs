@@ -134,8 +134,7 @@ impl ResponseStage {
 
     /// Checks the head of a request.
     fn check_head(inner: &Inner, parts: Parts, work_guard: WorkGuard) -> Result<Self, Refusal> {
-        inner.check(&parts)?;
-        let head = RequestHead::new(parts, inner.has_sessions());
+        let head = RequestHead::new(parts, inner.has_sessions(), |parts, headers| inner.check(parts, headers))?;
         Ok(match inner.prepare(&head)? {
             Some(preparing) => Self::Preparing(Abortable::new(preparing), head, work_guard),
             None => Self::Uploading(None, head, work_guard),

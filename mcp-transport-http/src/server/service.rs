@@ -33,6 +33,7 @@ use crate::event_stream::encode::KEEP_ALIVE;
 use crate::rules::claims::{HeaderClaims, param_claims};
 use crate::rules::header_names::{EVENT_STREAM, JSON};
 use crate::rules::media;
+use crate::rules::request_headers::RequestHeaders;
 use crate::rules::revision::{SupportedRevisions, request_id, select_revision};
 
 /// A [tower] service that serves a [`Server`] over Streamable HTTP, for [axum], hyper and other tower-based servers.
@@ -188,8 +189,8 @@ impl Inner {
     }
 
     /// Checks the head of a request.
-    pub(crate) fn check(&self, parts: &Parts) -> Result<(), Refusal> {
-        self.check_host_and_origin(parts)?;
+    pub(crate) fn check(&self, parts: &Parts, headers: &RequestHeaders<'_>) -> Result<(), Refusal> {
+        self.check_host_and_origin(parts, headers)?;
         let needs_sessions = matches!(parts.method, Verb::GET | Verb::DELETE);
         if parts.method != Verb::POST && !(needs_sessions && self.has_sessions()) {
             return Err(Refusal::method_not_allowed(self.has_sessions()));
@@ -197,10 +198,10 @@ impl Inner {
         self.check_serving()?;
         match parts.method {
             Verb::DELETE => Ok(()),
-            Verb::GET => check_accepts_events(parts),
+            Verb::GET => check_accepts_events(headers),
             _ => {
-                check_is_json(parts)?;
-                check_accepts_both(parts)
+                check_is_json(headers)?;
+                check_accepts_both(headers)
             }
         }
     }
@@ -218,12 +219,12 @@ impl Inner {
     }
 
     /// Checks the `Host` and `Origin` headers.
-    pub(crate) fn check_host_and_origin(&self, parts: &Parts) -> Result<(), Refusal> {
+    pub(crate) fn check_host_and_origin(&self, parts: &Parts, headers: &RequestHeaders<'_>) -> Result<(), Refusal> {
         let forbidden = |fault: crate::rules::hosts::Forbidden| {
             tracing::debug!(target: "mcp", %fault, "request refused: host or origin not allowed");
             Refusal::new(StatusCode::FORBIDDEN, fault.to_string())
         };
-        self.options.allowed.check(&parts.uri, &parts.headers).map_err(forbidden)
+        self.options.allowed.check(&parts.uri, headers).map_err(forbidden)
     }
 
     /// Refuses new requests during shutdown.
@@ -395,16 +396,16 @@ async fn poll_record_store(inner: Weak<Inner>) {
 }
 
 /// Checks that the client accepts an event stream.
-pub(crate) fn check_accepts_events(parts: &Parts) -> Result<(), Refusal> {
-    if media::accepts(&parts.headers, EVENT_STREAM) {
+pub(crate) fn check_accepts_events(headers: &RequestHeaders<'_>) -> Result<(), Refusal> {
+    if media::accepts(headers.all, EVENT_STREAM) {
         return Ok(());
     }
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "`Accept` must allow `text/event-stream`"))
 }
 
 /// Checks that the client accepts JSON as well as an event stream.
-fn check_accepts_both(parts: &Parts) -> Result<(), Refusal> {
-    if media::accepts_both(&parts.headers) {
+fn check_accepts_both(headers: &RequestHeaders<'_>) -> Result<(), Refusal> {
+    if media::accepts_both(headers) {
         return Ok(());
     }
     let text = "`Accept` must allow both `application/json` and `text/event-stream`";
@@ -412,8 +413,8 @@ fn check_accepts_both(parts: &Parts) -> Result<(), Refusal> {
 }
 
 /// Checks that the body is declared as JSON.
-pub(crate) fn check_is_json(parts: &Parts) -> Result<(), Refusal> {
-    if media::is_json(&parts.headers) {
+pub(crate) fn check_is_json(headers: &RequestHeaders<'_>) -> Result<(), Refusal> {
+    if media::is_json(headers) {
         return Ok(());
     }
     let text = "`Content-Type` must be `application/json`, once and without `Content-Encoding`";

@@ -205,26 +205,22 @@ impl LegacySseService {
     /// Checks the head of a request.
     fn check_head(&self, parts: Parts, work_guard: WorkGuard) -> Result<Step, Refusal> {
         let Inner { http, sessions, .. } = &*self.0;
-        http.check_host_and_origin(&parts)?;
-        match parts.method {
-            Verb::GET => {
-                http.check_serving()?;
-                check_accepts_events(&parts)?;
-                let head = RequestHead::new(parts, false);
-                let permit = http.admit(PermitKind::ListenStream, 1, &head)?;
-                let selection = http.select_server(&head)?;
-                Ok(Step::Open { selection, head, work_guard, permit })
+        let head = RequestHead::new(parts, false, |parts, headers| {
+            http.check_host_and_origin(parts, headers)?;
+            match parts.method {
+                Verb::GET => http.check_serving().and_then(|()| check_accepts_events(headers)),
+                Verb::POST => http.check_serving().and_then(|()| check_is_json(headers)),
+                _ => Err(method_not_allowed("GET, POST")),
             }
-            Verb::POST => {
-                http.check_serving()?;
-                check_is_json(&parts)?;
-                let head = RequestHead::new(parts, false);
-                let (query, principal) = (head.parts.uri.query(), head.principal.as_ref());
-                let session = sessions.find(query, principal, &http.options.session_options)?;
-                Ok(Step::Write(session, head, work_guard))
-            }
-            _ => Err(method_not_allowed("GET, POST")),
+        })?;
+        if head.parts.method == Verb::GET {
+            let permit = http.admit(PermitKind::ListenStream, 1, &head)?;
+            let selection = http.select_server(&head)?;
+            return Ok(Step::Open { selection, head, work_guard, permit });
         }
+        let (query, principal) = (head.parts.uri.query(), head.principal.as_ref());
+        let session = sessions.find(query, principal, &http.options.session_options)?;
+        Ok(Step::Write(session, head, work_guard))
     }
 
     async fn serve(&self, step: Step, body: impl Body) -> Result<Response<ResponseBody>, Refusal> {
