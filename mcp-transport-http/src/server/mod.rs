@@ -26,6 +26,8 @@ pub use refusal::Refusal;
 pub use response_future::ResponseFuture;
 pub use service::{HttpService, ValidUntil};
 pub use shutdown::Drained;
+#[cfg(feature = "serve-tls")]
+pub use socket::ServerTls;
 #[cfg(feature = "serve")]
 pub use socket::{HttpServer, serve, shutdown_signal};
 pub use start_error::StartError;

@@ -1,5 +1,6 @@
 //! A server on a TCP socket, with hyper.
 
+mod byte_stream;
 mod client_stream;
 mod connection;
 mod discard;
@@ -10,5 +11,9 @@ mod quiet_waker;
 mod routes;
 mod server;
 mod stall_detector;
+#[cfg(feature = "serve-tls")]
+mod tls;
 
 pub use server::{HttpServer, serve, shutdown_signal};
+#[cfg(feature = "serve-tls")]
+pub use tls::ServerTls;

@@ -11,8 +11,10 @@ use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
-use super::connection::serve_connection;
+use super::connection::{ConnectionOptions, serve_connection};
 use super::routes::Routes;
+#[cfg(feature = "serve-tls")]
+use super::tls::ServerTls;
 use crate::server::legacy_sse::LegacySseService;
 use crate::server::options::HttpOptions;
 use crate::server::pacer::after;
@@ -89,6 +91,8 @@ pub struct HttpServer {
     max_connections: usize,
     drain_timeout: Duration,
     stall_timeout: Duration,
+    #[cfg(feature = "serve-tls")]
+    tls: Option<ServerTls>,
 }
 
 /// How long clients may take to read their responses after the drain.
@@ -120,6 +124,8 @@ impl HttpServer {
             max_connections: 10_000,
             drain_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(60),
+            #[cfg(feature = "serve-tls")]
+            tls: None,
         })
     }
 
@@ -172,6 +178,13 @@ impl HttpServer {
         self
     }
 
+    /// Serves with TLS. All limits of connections apply; the handshake has a timeout of its own.
+    #[cfg(feature = "serve-tls")]
+    pub fn tls(mut self, tls: ServerTls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
     /// Returns the address that the server is bound to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
@@ -186,7 +199,17 @@ impl HttpServer {
             // `0.0.0.0` accepts connections, but is not an address to connect to.
             address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
         }
-        format!("http://{address}{}", self.path)
+        format!("{}://{address}{}", self.scheme(), self.path)
+    }
+
+    #[cfg(feature = "serve-tls")]
+    fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    #[cfg(not(feature = "serve-tls"))]
+    fn scheme(&self) -> &'static str {
+        "http"
     }
 
     /// Serves until `stop` completes, then drains for up to [`drain_timeout`](Self::drain_timeout).
@@ -197,17 +220,32 @@ impl HttpServer {
         let routes = Arc::new(Routes::new(self.path, service.clone(), self.sse));
         let (ending, _) = watch::channel(false);
         let mut connections = JoinSet::new();
+        let options = ConnectionOptions {
+            stall_timeout: self.stall_timeout,
+            #[cfg(feature = "serve-tls")]
+            tls: self.tls.as_ref().map(ServerTls::handshakes),
+        };
+        #[cfg(feature = "serve-tls")]
+        let mut reload = pin!(async {
+            match self.tls {
+                Some(tls) => tls.reload().await,
+                None => std::future::pending().await,
+            }
+        });
+        #[cfg(not(feature = "serve-tls"))]
+        let mut reload = std::future::pending::<()>();
         loop {
             let accepted = tokio::select! {
                 () = &mut stop => break,
                 accepted = accept(&self.listener, &places) => accepted,
                 // Reaps closed connections.
                 Some(_) = connections.join_next() => continue,
+                () = &mut reload => continue,
             };
             let (stream, place) = accepted;
-            let (routes, ending) = (Arc::clone(&routes), ending.subscribe());
+            let (routes, ending, options) = (Arc::clone(&routes), ending.subscribe(), options.clone());
             connections.spawn(async move {
-                serve_connection(stream, routes, ending, self.stall_timeout).await;
+                serve_connection(stream, routes, ending, options).await;
                 drop(place);
             });
         }
