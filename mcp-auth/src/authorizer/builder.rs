@@ -7,11 +7,11 @@ use std::time::Duration;
 use reqwest::ClientBuilder;
 
 use super::error::{BuildError, OAuthFailure};
+use super::login_run::Interaction;
 use super::logins::Logins;
 use super::oauth::OAuth;
 use super::prompt::{AssertionSource, DevicePrompt, LoginPrompt};
 use super::sender::Sender;
-use super::session::Interaction;
 use crate::Scopes;
 use crate::client::{Flow, IdentityProvider, InvalidConfig, LoginConfig, LoginError, PreRegistered};
 use crate::fetch::{AddressPolicy, Fetcher};

@@ -4,16 +4,21 @@
 //! keeps them in a [`TokenStore`](crate::store::TokenStore), refreshes them, and never loses them to another task or process.
 
 mod active_login;
+mod attended;
 mod builder;
 mod clock;
+mod core;
+mod credentials;
 mod error;
+mod flights;
+mod login_run;
 mod logins;
+mod logout;
 mod oauth;
 mod prompt;
 mod record;
 mod renewal;
 mod sender;
-mod session;
 
 pub use async_trait::async_trait;
 

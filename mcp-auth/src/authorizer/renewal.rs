@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use super::active_login::{ActiveLogin, Freshness, Origin};
 use super::clock;
+use super::core::Core;
 use super::error::OAuthFailure;
+use super::login_run::{LoginRun, dpop_key};
 use super::logins::SaveContext;
-use super::oauth::Core;
 use super::record::{SavedGrant, SavedLogin};
 use super::sender::unique_id;
-use super::session::{LoginSession, dpop_key};
 use crate::client::{Action, LoginError, Refresh, Save, Stored};
 use crate::store::StoreError;
 
@@ -149,8 +149,8 @@ impl Core {
         };
         let (settings, sender, logins) = (&self.settings, &self.sender, &self.logins);
         let context = SaveContext { id, key: key.clone() };
-        let session = LoginSession { settings, sender, logins, key, context, has_lock: true };
-        let grant = session.run(stored, &self.challenges()).await?;
-        self.use_login(grant, session.context).map(Some)
+        let run = LoginRun { settings, sender, logins, key, context, has_lock: true };
+        let grant = run.start(stored, &self.challenges()).await?;
+        self.use_login(grant, run.context).map(Some)
     }
 }

@@ -25,7 +25,7 @@ pub(super) enum Interaction {
 }
 
 /// Runs a login.
-pub(super) struct LoginSession<'a> {
+pub(super) struct LoginRun<'a> {
     pub(super) settings: &'a Settings,
     pub(super) sender: &'a Sender,
     pub(super) logins: &'a Logins,
@@ -36,9 +36,9 @@ pub(super) struct LoginSession<'a> {
     pub(super) has_lock: bool,
 }
 
-impl LoginSession<'_> {
+impl LoginRun<'_> {
     /// Runs the login. The tokens are saved before they are returned.
-    pub(super) async fn run(&self, stored: Stored, challenges: &[Challenge]) -> Result<Grant, OAuthFailure> {
+    pub(super) async fn start(&self, stored: Stored, challenges: &[Challenge]) -> Result<Grant, OAuthFailure> {
         let mut pending = None;
         let flow = match (&self.settings.flow, &self.settings.interaction) {
             (Some(flow), _) => flow.clone(),

@@ -1,0 +1,134 @@
+//! What the tasks of a process share about a login.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::active_login::{ActiveLogin, Origin};
+use super::builder::Settings;
+use super::clock;
+use super::error::OAuthFailure;
+use super::flights::{Flight, Renewed, WeakFlight};
+use super::logins::{Logins, SaveContext};
+use super::record::SavedGrant;
+use super::sender::Sender;
+use crate::Challenge;
+use crate::client::{DpopNonce, Grant, LoginError, StepUps};
+use crate::jose::SigningKey;
+
+pub(super) struct Core {
+    pub(super) settings: Settings,
+    pub(super) sender: Sender,
+    pub(super) logins: Logins,
+    /// Not locked while anything is awaited.
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) active: Option<Arc<ActiveLogin>>,
+    /// Whether the store was read.
+    pub(super) is_loaded: bool,
+    /// Why the last login has ended.
+    pub(super) ended: Option<LoginError>,
+    /// The refresh in flight, in a task of its own.
+    pub(super) renewal: Option<Flight>,
+    /// The login in flight, as long as a call waits for it.
+    pub(super) login: Option<WeakFlight>,
+    pub(super) step_ups: StepUps,
+    /// The nonce of the server for proofs.
+    pub(super) nonce: DpopNonce,
+    /// The latest challenges of the server, for logins without a user.
+    pub(super) challenges: Vec<Challenge>,
+    /// When to try to refresh again, since 1970.
+    pub(super) retry_at: Duration,
+    pub(super) failures: u32,
+}
+
+impl Core {
+    pub(super) fn new(settings: Settings, sender: Sender, logins: Logins) -> Self {
+        Self { settings, sender, logins, state: Mutex::default() }
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn set_active(&self, active: Option<Arc<ActiveLogin>>) {
+        let mut state = self.state();
+        if active.is_some() {
+            (state.ended, state.failures, state.retry_at) = (None, 0, Duration::ZERO);
+        }
+        let earlier = std::mem::replace(&mut state.active, active);
+        state.is_loaded = true;
+        drop(state);
+        drop(earlier);
+    }
+
+    pub(super) fn set_ended(&self, error: LoginError) {
+        self.state().ended = Some(error);
+    }
+
+    pub(super) fn challenges(&self) -> Vec<Challenge> {
+        self.state().challenges.clone()
+    }
+
+    pub(super) fn activate(
+        &self,
+        saved: SavedGrant,
+        origin: Origin,
+        is_saved: bool,
+    ) -> Result<Arc<ActiveLogin>, OAuthFailure> {
+        let active = ActiveLogin::new(saved, origin, is_saved);
+        let invalid = |_| LoginError::InvalidTokenResponse("the access token has characters that cannot be sent");
+        Ok(Arc::new(active.map_err(invalid)?))
+    }
+
+    /// Uses the tokens of a login, which were saved.
+    pub(super) fn use_login(&self, grant: Grant, context: SaveContext) -> Result<Arc<ActiveLogin>, OAuthFailure> {
+        let key = context.key.filter(|_| grant.is_dpop_bound());
+        let saved = SavedGrant { grant, issued_at: clock::now(), id: context.id, key };
+        let active = self.activate(saved, Origin::Login, true)?;
+        self.set_active(Some(Arc::clone(&active)));
+        tracing::debug!(server = %self.settings.server, "logged in");
+        Ok(active)
+    }
+
+    /// Returns the key that tokens are bound to, if any: that of the earlier login, or a new one.
+    pub(super) fn dpop_key(&self, earlier: Option<&SavedGrant>) -> Result<Option<Arc<SigningKey>>, OAuthFailure> {
+        if !self.settings.uses_dpop {
+            return Ok(None);
+        }
+        match earlier.and_then(|saved| saved.key.clone()) {
+            Some(key) => Ok(Some(key)),
+            None => Ok(Some(Arc::new(SigningKey::generate()?))),
+        }
+    }
+
+    pub(super) fn not_logged_in(&self) -> OAuthFailure {
+        let ended = self.state().ended.clone();
+        self.settings.not_logged_in(ended.as_ref())
+    }
+
+    /// Returns the tokens in use, which are read from the store the first time.
+    pub(super) async fn active(&self) -> Renewed {
+        {
+            let state = self.state();
+            if state.is_loaded {
+                return Ok(state.active.clone());
+            }
+        }
+        let saved = self.logins.load().await?;
+        let loaded = saved.grant.map(|grant| self.activate(grant, Origin::Store, true)).transpose()?;
+        let mut state = self.state();
+        // A login or a refresh may have been faster.
+        if !state.is_loaded {
+            (state.active, state.is_loaded) = (loaded, true);
+        }
+        Ok(state.active.clone())
+    }
+
+    /// Whether tokens can be replaced without a user.
+    pub(super) fn is_renewable(&self, active: &ActiveLogin) -> bool {
+        active.is_refreshable() || self.settings.is_unattended()
+    }
+}

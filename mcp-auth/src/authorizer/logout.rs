@@ -1,0 +1,39 @@
+//! Logging out.
+
+use super::core::Core;
+use super::error::OAuthFailure;
+use super::record::SavedGrant;
+use crate::client::{Action, Revocation};
+
+impl Core {
+    /// Forgets the tokens, and revokes them.
+    pub(super) async fn logout(&self) -> Result<(), OAuthFailure> {
+        let lock = self.logins.lock().await?;
+        let saved = self.logins.load().await?;
+        // Tokens that could not be saved are newer than those of the store.
+        let unsaved = self.state().active.take().filter(|active| !active.is_saved);
+        self.logins.remove().await?;
+        drop(lock);
+        let grant = unsaved.map(|active| active.saved.clone()).or(saved.grant);
+        let Some(SavedGrant { grant, key, .. }) = grant else { return Ok(()) };
+        let mut revocation = Revocation::new(grant);
+        loop {
+            match revocation.poll() {
+                Action::Fetch(request) => match self.sender.send(request, key.as_deref()).await {
+                    Ok(response) => revocation.handle_response(&response),
+                    Err(error) => revocation.handle_failure(error),
+                },
+                // They were removed.
+                Action::Save(_) => revocation.handle_saved(),
+                Action::Failed(error) => return Err(error.into()),
+                Action::Done(_)
+                | Action::OpenBrowser(_)
+                | Action::ShowDeviceCode(_)
+                | Action::WaitUntil(_)
+                | Action::AskForClient { .. }
+                | Action::SupplyAssertion(_)
+                | Action::Idle => return Ok(()),
+            }
+        }
+    }
+}
