@@ -30,8 +30,8 @@ use crate::{Scopes, UnixTime};
 /// # Streams and sessions
 ///
 /// A stream of notifications ends when the token of its request expires, unless the same user has sent a request with a newer
-/// token for the same client and at least the same scopes: then it ends with that one. The last thing in it is a comment with
-/// the reason, and `subscriptions/listen` gets its result before. A response to a request may be finished.
+/// token for the same client and at least the same scopes: then it ends with that one. A comment in the stream tells the reason,
+/// and `subscriptions/listen` gets its result. Handlers of other requests may finish.
 ///
 /// A session is kept until its idle timeout, as clients get a new token when they send their next request, but nobody can
 /// read or send anything in it without a valid token of the user who started it.
