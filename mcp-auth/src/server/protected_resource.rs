@@ -25,6 +25,17 @@ use crate::{Scopes, UnixTime};
 /// into the extensions of the request as an `Arc<AuthInfo>`; the `Principal` of a request follows from it. The token itself is
 /// removed, so that it cannot be passed on. Requests for the metadata of the server get it without a token.
 ///
+/// A tool, prompt, resource or method can need further scopes (`Tool::requires_scope`); the layer then writes the challenge.
+///
+/// # Streams and sessions
+///
+/// A stream of notifications ends when the token of its request expires, unless the same user has sent a request with a newer
+/// token for the same client and at least the same scopes: then it ends with that one. A comment in the stream tells the reason,
+/// and `subscriptions/listen` gets its result. Handlers of other requests may finish.
+///
+/// A session is kept until its idle timeout, as clients get a new token when they send their next request, but nobody can
+/// read or send anything in it without a valid token of the user who started it.
+///
 /// # Examples
 ///
 /// ```
