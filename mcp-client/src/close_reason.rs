@@ -2,6 +2,7 @@
 
 use mcp_kernel::client::ConnectError;
 
+use crate::AuthorizationError;
 use crate::session::SessionLoss;
 
 /// The reason why a client is closed.
@@ -20,6 +21,9 @@ pub enum CloseReason {
     /// The connection could not be established.
     #[error(transparent)]
     ConnectFailed(#[from] ConnectError),
+    /// The transport could not obtain the credentials to connect with.
+    #[error(transparent)]
+    Authorization(#[from] AuthorizationError),
     /// The session with a legacy server was lost, and was not renewed.
     #[error("the session is lost: {0}")]
     SessionLost(SessionLoss),
@@ -35,7 +39,11 @@ impl CloseReason {
         match self {
             Self::SessionLost(loss) => loss.reason.http_status(),
             Self::ConnectFailed(ConnectError::Status { status, .. }) => Some(*status),
-            Self::ByClient | Self::Exited { .. } | Self::ConnectFailed(_) | Self::Disconnected(_) => None,
+            Self::ByClient
+            | Self::Exited { .. }
+            | Self::ConnectFailed(_)
+            | Self::Authorization(_)
+            | Self::Disconnected(_) => None,
         }
     }
 }

@@ -4,7 +4,7 @@ use mcp_kernel::{CallError, CommandError};
 use mcp_mrtr::RetryError;
 use mcp_types::ErrorObject;
 
-use crate::{CloseReason, ListLimitExceeded};
+use crate::{AuthorizationError, CloseReason, ListLimitExceeded};
 
 /// The error of a call.
 ///
@@ -44,6 +44,10 @@ pub enum Error {
     /// repeat it only if it is idempotent.
     #[error("the connection broke during the call: {0}")]
     Interrupted(String),
+    /// The transport could not obtain credentials. The server has not executed the call. The message says what the user can
+    /// do; repeating the call without that has no effect.
+    #[error(transparent)]
+    Authorization(#[from] AuthorizationError),
     /// The client is closed. Connect again to continue.
     #[error(transparent)]
     Closed(#[from] CloseReason),

@@ -95,6 +95,7 @@
 
 #![forbid(unsafe_code)]
 
+mod authorization_error;
 mod builder;
 mod cache;
 mod call;
@@ -115,6 +116,7 @@ mod settings;
 mod state;
 mod transport;
 
+pub use authorization_error::AuthorizationError;
 pub use builder::ClientBuilder;
 #[cfg(feature = "validate")]
 pub use call::OutputSchema;

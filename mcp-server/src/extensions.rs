@@ -10,10 +10,12 @@ type Value = Arc<dyn Any + Send + Sync>;
 /// Clones are cheap, and share the values.
 #[derive(Clone, Default)]
 pub struct Extensions {
-    /// Kept inline, as most maps have one value.
+    /// Kept inline, as most maps have at most two values: over HTTP, the head of the request and what its token says.
     first: Option<(TypeId, Value)>,
-    /// Empty if there is no first one.
-    others: Vec<(TypeId, Value)>,
+    second: Option<(TypeId, Value)>,
+    /// Boxed, as it is rarely used and maps are moved with each request.
+    #[expect(clippy::box_collection, reason = "a vector would make each map larger")]
+    others: Option<Box<Vec<(TypeId, Value)>>>,
 }
 
 impl Extensions {
@@ -31,20 +33,27 @@ impl Extensions {
     /// Inserts a shared value; returns the previous value of the same type.
     pub fn insert_shared<T: Any + Send + Sync>(&mut self, value: Arc<T>) -> Option<Arc<dyn Any + Send + Sync>> {
         let id = TypeId::of::<T>();
-        match &mut self.first {
-            Some((first, there)) if *first == id => Some(std::mem::replace(there, value)),
-            Some(_) => match self.others.iter_mut().find(|(other, _)| *other == id) {
-                Some((_, there)) => Some(std::mem::replace(there, value)),
-                None => {
-                    self.others.push((id, value));
-                    None
-                }
-            },
-            None => {
-                self.first = Some((id, value));
-                None
-            }
+        if let Some((_, there)) = self.iter_mut().find(|(other, _)| *other == id) {
+            return Some(std::mem::replace(there, value));
         }
+        let value: (TypeId, Value) = (id, value);
+        if self.first.is_none() {
+            self.first = Some(value);
+        } else if self.second.is_none() {
+            self.second = Some(value);
+        } else {
+            self.others.get_or_insert_default().push(value);
+        }
+        None
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &(TypeId, Value)> {
+        self.first.iter().chain(&self.second).chain(self.others.iter().flat_map(|others| &**others))
+    }
+
+    fn iter_mut(&mut self) -> impl Iterator<Item = &mut (TypeId, Value)> {
+        let others = self.others.iter_mut().flat_map(|others| &mut **others);
+        self.first.iter_mut().chain(&mut self.second).chain(others)
     }
 
     pub(crate) fn contains(&self, id: TypeId) -> bool {
@@ -52,10 +61,7 @@ impl Extensions {
     }
 
     fn find(&self, id: TypeId) -> Option<&Value> {
-        match &self.first {
-            Some((first, value)) if *first == id => Some(value),
-            Some(_) | None => self.others.iter().find(|(other, _)| *other == id).map(|(_, value)| value),
-        }
+        self.iter().find(|(other, _)| *other == id).map(|(_, value)| value)
     }
 
     /// Returns the value of a type.
@@ -73,26 +79,25 @@ impl Extensions {
     /// Removes and returns the value of a type.
     pub fn remove<T: Any + Send + Sync>(&mut self) -> Option<Arc<T>> {
         let id = TypeId::of::<T>();
-        let removed = match self.first.take_if(|(first, _)| *first == id) {
-            Some(first) => {
-                self.first = self.others.pop();
-                first
-            }
-            None => self.others.swap_remove(self.others.iter().position(|(other, _)| *other == id)?),
-        };
-        removed.1.downcast().ok()
+        let is_it = |entry: &mut (TypeId, Value)| entry.0 == id;
+        let removed = self.first.take_if(is_it).or_else(|| self.second.take_if(is_it)).or_else(|| {
+            let others = self.others.as_mut()?;
+            let index = others.iter().position(|(other, _)| *other == id)?;
+            Some(others.swap_remove(index))
+        });
+        removed?.1.downcast().ok()
     }
 
     /// Returns whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.first.is_none()
+        self.iter().next().is_none()
     }
 }
 
 impl std::fmt::Debug for Extensions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Extensions").field("len", &(self.others.len() + usize::from(self.first.is_some()))).finish()
+        f.debug_struct("Extensions").field("len", &self.iter().count()).finish()
     }
 }
 

@@ -339,6 +339,7 @@
 #![forbid(unsafe_code)]
 
 mod asking;
+mod auth_info;
 mod build;
 mod connection;
 mod extensions;
@@ -355,6 +356,7 @@ pub use asking::error::{AskError, DeveloperHint, InvalidInput, MissingCapability
 pub use asking::form;
 pub use asking::request::ServerRequest;
 pub use asking::server_requests::{ElicitContent, Elicited, NotAccepted};
+pub use auth_info::{AuthInfo, AuthInfoBuilder};
 pub use build::builder::ServerBuilder;
 pub use build::error::BuildError;
 pub use build::registry::Registry;

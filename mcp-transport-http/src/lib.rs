@@ -78,7 +78,8 @@ mod server;
 pub use client::internals;
 #[cfg(feature = "client")]
 pub use client::{
-    Authorizer, Challenge, Credential, HttpTransport, InvalidCredential, InvalidUrl, InvalidUrlConfig, async_trait,
+    AuthorizationError, Authorizer, Challenge, Credential, HttpTransport, InvalidCredential, InvalidUrl,
+    InvalidUrlConfig, RequestHead, ResponseHead, async_trait,
 };
 #[cfg(feature = "server")]
 pub use mcp_session as session;

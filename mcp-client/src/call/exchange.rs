@@ -113,10 +113,10 @@ impl Future for Exchange<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some((call, revision)) = self.call else { return self.start(cx).map(Err) };
-        let (progress, outcome, reason, sent_with, closed) = self.shared.with(|core, _| {
+        let (progress, outcome, reason, sent_with, local) = self.shared.with(|core, _| {
             let closed = match &core.phase {
-                Phase::Closed(closed) => Some(closed.clone()),
-                Phase::Closing => Some(CloseReason::ByClient),
+                Phase::Closed(closed) => Some(Error::Closed(closed.clone())),
+                Phase::Closing => Some(Error::Closed(CloseReason::ByClient)),
                 Phase::Connecting | Phase::Ready(_) => None,
             };
             let Some(pending) = core.pending_calls.get_mut(&call) else {
@@ -131,6 +131,7 @@ impl Future for Exchange<'_> {
             let progress = pending.take_progress();
             let (outcome, mut reason) = (pending.outcome.take(), pending.stream_error.take());
             let sent_with = pending.sent_with;
+            let unauthorized = pending.authorization_error.take().map(Error::Authorization);
             if let Some(outcome) = &outcome {
                 reason = reason
                     .or_else(|| core.disconnect_reason.clone())
@@ -139,7 +140,7 @@ impl Future for Exchange<'_> {
             } else {
                 pending.waker = Some(cx.waker().clone());
             }
-            (progress, outcome, reason, sent_with, closed)
+            (progress, outcome, reason, sent_with, unauthorized.or(closed))
         });
         if let Some(handler) = &mut self.on_progress {
             progress.into_iter().for_each(handler);
@@ -147,8 +148,8 @@ impl Future for Exchange<'_> {
         let Some(outcome) = outcome else { return Poll::Pending };
         self.call = None;
         let response = outcome.map(|outcome| Response { outcome, sent_with });
-        Poll::Ready(response.map_err(|error| match (error, closed) {
-            (CallError::Disconnected, Some(closed)) => Failure::Local(closed.into()),
+        Poll::Ready(response.map_err(|error| match (error, local) {
+            (CallError::Disconnected, Some(error)) => Failure::Local(error),
             (error, _) => Failure::Call { error, revision, reason },
         }))
     }

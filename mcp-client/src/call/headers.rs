@@ -8,6 +8,7 @@ use mcp_kernel::client::CallHeaders;
 use mcp_types::{HeaderParam, ListToolsResult, Method, ObjectRef, RawObject};
 use serde::Deserialize;
 
+use crate::AuthorizationError;
 use crate::cache::Owner;
 use crate::call::telemetry::excerpt;
 use crate::context::CallExtensions;
@@ -55,15 +56,15 @@ impl HeadersOf {
         method: &Method,
         tool: Option<String>,
         extensions: &CallExtensions,
-    ) -> Self {
+    ) -> Result<Self, AuthorizationError> {
         if extensions.is_empty() {
-            return Self { owner: None, tool };
+            return Ok(Self { owner: None, tool });
         }
         let depends_on_credentials = *method == Method::TOOLS_CALL
             && shared.settings.credentials.is_some()
             && shared.read(|core| core.tool_headers.has_private());
-        let owner = if depends_on_credentials { shared.owner_of(extensions).await } else { Owner::Unknown };
-        Self { owner: Some(owner), tool }
+        let owner = if depends_on_credentials { shared.owner_of(extensions).await? } else { Owner::Unknown };
+        Ok(Self { owner: Some(owner), tool })
     }
 
     /// Takes the name of the tool. A call that is not sent with it gets the name from its parameters later.

@@ -293,7 +293,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         let (mut key, mut cached) = look_up(owner);
         if let Cached::Private = cached {
             // C-12: a private result is returned only for the credentials that a request would be sent with now.
-            owner = shared.owner_of(&self.context.extensions).await;
+            owner = shared.owner_of(&self.context.extensions).await?;
             (key, cached) = look_up(owner);
         }
         if let Cached::Hit(result) = cached {
@@ -335,7 +335,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         let mut next_round: Option<RawObject> = None;
         loop {
             let tool = self.tool.take();
-            let headers_of = HeadersOf::call(&self.client.shared, &self.method, tool, &self.context.extensions).await;
+            let headers_of = HeadersOf::call(&self.client.shared, &self.method, tool, &self.context.extensions).await?;
             let sent = next_round.as_ref().map_or_else(|| ObjectRef::from(&params), ObjectRef::from);
             let outcome = self.exchange(sent, headers_of).await;
             let Response { outcome, sent_with } = match outcome {

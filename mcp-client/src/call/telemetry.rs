@@ -77,6 +77,7 @@ pub(crate) fn end(span: &Span, error: &Error) {
         Error::InvalidResponse(_)
         | Error::ResponseTooLong { .. }
         | Error::Interrupted(_)
+        | Error::Authorization(_)
         | Error::Closed(_)
         | Error::Command(_)
         | Error::InvalidCapabilities(_)

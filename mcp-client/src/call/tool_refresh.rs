@@ -48,7 +48,7 @@ struct Refresh {
 /// does; returns whether it was successful.
 pub(crate) async fn refresh_tools(client: &Client, extensions: &CallExtensions) -> bool {
     let shared = &client.shared;
-    let owner = shared.owner_of(extensions).await;
+    let Ok(owner) = shared.owner_of(extensions).await else { return false };
     let mut waiter = Waiter::new(shared, |core| &mut core.tool_refresh.waiters);
     let (mut participant, before) = Participant::join(shared, owner);
     let starting = poll_fn(|cx| {

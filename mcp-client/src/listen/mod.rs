@@ -171,6 +171,7 @@ fn is_transient(error: &Error) -> bool {
         Error::Rejected(_)
         | Error::InvalidResponse(_)
         | Error::Cancelled
+        | Error::Authorization(_)
         | Error::Closed(_)
         | Error::Command(_)
         | Error::InvalidCapabilities(_)
@@ -265,6 +266,9 @@ fn acknowledgement(
         match (&pending.acknowledged, &pending.outcome) {
             (Some(filter), _) => Some(Ok(filter.clone())),
             (None, Some(Err(error))) => {
+                if let Some(error) = pending.authorization_error.take() {
+                    return Some(Err(Failure::Local(error.into())));
+                }
                 let reason = pending.stream_error.clone().or_else(|| core.disconnect_reason.clone());
                 Some(Err(Failure::Call { error: error.clone(), revision, reason }))
             }
@@ -284,7 +288,8 @@ async fn open_legacy(
 ) -> Result<(ChangeSource, SubscriptionFilter), Error> {
     let shared = &client.shared;
     // The stream of the session has the changes of its user, which no request would tell.
-    if !extensions.is_empty() && shared.owner_of(&extensions).await != shared.owner_of(&CallExtensions::default()).await
+    if !extensions.is_empty()
+        && shared.owner_of(&extensions).await? != shared.owner_of(&CallExtensions::default()).await?
     {
         return Err(Error::Interrupted(OTHER_USER.to_owned()));
     }

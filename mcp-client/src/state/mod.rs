@@ -14,6 +14,7 @@ use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, Serv
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
 use mcp_types::{Era, LoggingLevel, Method, ObjectRef, ProtocolVersion, Revision, SubscriptionFilter};
 
+use crate::AuthorizationError;
 use crate::cache::{Cache, Owner};
 use crate::call::headers::{HeadersOf, ToolHeaders};
 use crate::call::pending_call::PendingCall;
@@ -54,6 +55,8 @@ pub(crate) struct Core {
     newly_detected: Option<(DetectedRevision, bool)>,
     /// Why the latest connection broke.
     pub(crate) disconnect_reason: Option<String>,
+    /// Why the transport has no credentials to connect with.
+    pub(crate) authorization_error: Option<AuthorizationError>,
     pub(crate) session_id: Option<String>,
     /// The last loss of a session.
     last_session_loss: Option<SessionLoss>,
@@ -121,6 +124,7 @@ impl Shared {
             exits_on_probe: false,
             newly_detected: None,
             disconnect_reason: None,
+            authorization_error: None,
             session_id: None,
             session_owner: None,
             last_session_loss: None,
@@ -177,11 +181,11 @@ impl Shared {
     }
 
     /// Returns the credentials that a call with these values would be sent with now.
-    pub(crate) async fn owner_of(&self, extensions: &CallExtensions) -> Owner {
-        match &self.settings.credentials {
-            Some(source) => Owner::Known(source.fingerprint(extensions).await),
+    pub(crate) async fn owner_of(&self, extensions: &CallExtensions) -> Result<Owner, AuthorizationError> {
+        Ok(match &self.settings.credentials {
+            Some(source) => Owner::Known(source.fingerprint(extensions).await?),
             None => Owner::Fixed,
-        }
+        })
     }
 
     /// Reads the state.

@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use serde::{Deserialize, Serialize};
 
+use crate::AuthorizationError;
 use crate::context::CallExtensions;
 
 /// A salted digest of a credential, or of the user that it identifies: compares credentials without revealing them.
@@ -41,9 +42,10 @@ impl fmt::Debug for CredentialFingerprint {
 /// A [`Transport`](crate::Transport) whose credentials may change provides one: the client calls it before it returns a
 /// private result from its cache, for which no request is sent.
 pub trait CredentialSource: Send + Sync + 'static {
-    /// Returns the fingerprint of the credentials that a call with these values would be sent with now.
+    /// Returns the fingerprint of the credentials that a call with these values would be sent with now, or the error that
+    /// the call would fail with.
     fn fingerprint<'a>(
         &'a self,
         call: &'a CallExtensions,
-    ) -> Pin<Box<dyn Future<Output = CredentialFingerprint> + Send + 'a>>;
+    ) -> Pin<Box<dyn Future<Output = Result<CredentialFingerprint, AuthorizationError>> + Send + 'a>>;
 }

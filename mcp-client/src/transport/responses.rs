@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mcp_kernel::CallId;
 
 use super::CredentialFingerprint;
+use crate::AuthorizationError;
 use crate::state::{Phase, Shared};
 
 /// Reports to a client what the requests of its transport receive; see [`TransportHandle::responses`].
@@ -48,6 +49,21 @@ impl ResponseHandle {
                 Some(pending) => pending.stream_error = why,
                 // The handshake, which has no pending call.
                 None if matches!(core.phase, Phase::Connecting) => core.disconnect_reason = why,
+                None => {}
+            }
+            core.kernel.handle_stream_closed(now, call);
+        });
+    }
+
+    /// Handles the failure to obtain credentials for a call. The call fails with
+    /// [`Error::Authorization`](crate::Error::Authorization), and the handshake with
+    /// [`CloseReason::Authorization`](crate::CloseReason::Authorization).
+    pub fn handle_unauthorized(&self, call: CallId, error: AuthorizationError) {
+        self.shared.with(|core, now| {
+            match core.pending_calls.get_mut(&call) {
+                Some(pending) => pending.authorization_error = Some(error),
+                // The handshake, which has no pending call.
+                None if matches!(core.phase, Phase::Connecting) => core.authorization_error = Some(error),
                 None => {}
             }
             core.kernel.handle_stream_closed(now, call);

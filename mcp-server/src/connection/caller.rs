@@ -1,9 +1,11 @@
 //! The sender of a message.
 
 use std::any::Any;
+use std::sync::Arc;
 
 use mcp_kernel::server::Principal;
 
+use crate::auth_info::AuthInfo;
 use crate::extensions::Extensions;
 
 /// The sender of a message, as far as the transport knows it.
@@ -30,6 +32,14 @@ impl Caller {
     #[must_use]
     pub fn principal(mut self, principal: Principal) -> Self {
         self.principal = Some(principal);
+        self
+    }
+
+    /// Sets the user and adds what the access token says, for handlers that take an [`AuthInfo`].
+    #[must_use]
+    pub fn auth_info(mut self, auth: Arc<AuthInfo>) -> Self {
+        self.principal = Some(auth.principal().clone());
+        self.extensions.insert_shared(auth);
         self
     }
 

@@ -14,6 +14,7 @@ use mcp_types::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::auth_info::AuthInfo;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::shared::Shared;
 use crate::extensions::Extensions;
@@ -304,6 +305,12 @@ impl RequestContext {
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.scope().principal()
+    }
+
+    /// Returns what the access token of the request says, if the transport or a layer attached it; `None` on stdio.
+    #[must_use]
+    pub fn auth_info(&self) -> Option<AuthInfo> {
+        self.extensions().get().cloned()
     }
 
     /// Returns the trace context (`traceparent`, `tracestate`, `baggage`) of the request.

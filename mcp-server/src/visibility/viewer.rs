@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mcp_kernel::server::Principal;
 use mcp_types::Implementation;
 
+use crate::auth_info::AuthInfo;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::listen_streams::ListenStream;
 use crate::serve::context::RequestContext;
@@ -74,6 +75,13 @@ impl<'a> Viewer<'a> {
             Source::ListenStream(listener) => listener.scope.principal(),
             Source::Connection { principal, .. } => *principal,
         }
+    }
+
+    /// Returns what the access token says: that of the request or of `subscriptions/listen`. It is an
+    /// [`extension`](Self::extension), so there is none where a legacy client is notified.
+    #[must_use]
+    pub fn auth_info(&self) -> Option<AuthInfo> {
+        self.extension().map(|auth: Arc<AuthInfo>| AuthInfo::clone(&auth))
     }
 
     /// Returns a value by its type: one that the transport or middleware attached to the request, or else one that was stored

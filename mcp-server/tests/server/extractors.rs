@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use mcp_server::extract::{Extension, FromContext, ProgressReporter, Requirements, Session, State};
 use mcp_server::types::Revision;
 use mcp_server::{
-    Caller, Connection, ConnectionHandle, ErrorText, HandlerError, Json, NoSession, Principal, RequestContext, Server,
-    UriVariables, prompt_fn, resource_fn, template_fn, tool_fn,
+    AuthInfo, Caller, Connection, ConnectionHandle, ErrorText, HandlerError, Json, NoSession, Principal, RequestContext,
+    Server, UriVariables, prompt_fn, resource_fn, template_fn, tool_fn,
 };
 use mcp_testkit::ScriptedClient;
 use schemars::JsonSchema;
@@ -250,6 +250,40 @@ fn aut_6_users_and_extensions_are_taken_from_the_request() {
         assert_eq!(text(&missing).as_deref(), Some("the server is not set up for this request"));
         let noted = caller("ann").extension("a note".to_owned());
         assert_eq!(text(&call_as(&server, revision, "note", &noted)).as_deref(), Some("a note"));
+    }
+}
+
+/// What the token says is a parameter, and the user follows from it.
+// covers: AU-15
+#[test]
+fn mis_2_handlers_take_what_the_token_says() {
+    let server = server(|server| {
+        server
+            .tool(tool_fn("may", async |auth: AuthInfo, user: Principal| {
+                assert_eq!((auth.principal(), auth.client_id()), (&user, Some("editor")));
+                auth.scopes().collect::<Vec<_>>().join(",")
+            }))
+            .tool(tool_fn("optional", async |auth: Option<AuthInfo>| auth.is_some().to_string()))
+            .tool(tool_fn("hidden", async || "seen").visible(|viewer| {
+                viewer.auth_info().is_some_and(|auth| auth.has_scope("books:write"))
+            }))
+    });
+    let auth = |scope: &str| {
+        let auth = AuthInfo::builder(Principal::new(Some("https://issuer.example"), "ann"));
+        Caller::default().auth_info(Arc::new(auth.client_id("editor").scopes([scope, "a"]).build()))
+    };
+    for revision in ERAS {
+        let text = |reply: &Value| reply["result"]["content"][0]["text"].as_str().map(str::to_owned);
+        let ann = auth("books:write");
+        assert_eq!(text(&call_as(&server, revision, "may", &ann)).as_deref(), Some("a,books:write"));
+        assert_eq!(text(&call_as(&server, revision, "optional", &ann)).as_deref(), Some("true"));
+        assert_eq!(text(&call_as(&server, revision, "hidden", &ann)).as_deref(), Some("seen"));
+        let stranger = Caller::default();
+        assert_eq!(call_as(&server, revision, "may", &stranger)["error"]["code"], -32600);
+        assert_eq!(text(&call_as(&server, revision, "optional", &stranger)).as_deref(), Some("false"));
+        for caller in [stranger, auth("books:read")] {
+            assert_eq!(call_as(&server, revision, "hidden", &caller)["error"]["code"], -32602);
+        }
     }
 }
 

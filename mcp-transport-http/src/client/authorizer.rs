@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::HeaderValue;
-use mcp_client::CallExtensions;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use mcp_client::{AuthorizationError, CallExtensions};
+use reqwest::Url;
 
 /// A source of credentials for requests.
 ///
@@ -32,9 +33,9 @@ use mcp_client::CallExtensions;
 /// # Examples
 ///
 /// ```
-/// use std::sync::RwLock;
+/// use std::sync::{PoisonError, RwLock};
 ///
-/// use mcp_transport_http::{Authorizer, Challenge, Credential, async_trait};
+/// use mcp_transport_http::{AuthorizationError, Authorizer, Challenge, Credential, async_trait};
 ///
 /// /// Requests a new token when the server refuses the current one.
 /// struct Refreshing {
@@ -43,36 +44,48 @@ use mcp_client::CallExtensions;
 ///
 /// #[async_trait]
 /// impl Authorizer for Refreshing {
-///     async fn credential(&self) -> Option<Credential> {
-///         Credential::bearer(&self.token.read().ok()?).ok()
+///     async fn credential(&self) -> Result<Option<Credential>, AuthorizationError> {
+///         let token = self.token.read().unwrap_or_else(PoisonError::into_inner);
+///         Ok(Some(Credential::bearer(&token)?))
 ///     }
 ///
-///     async fn challenged(&self, challenge: &Challenge) -> Option<Credential> {
-///         let current = self.credential().await;
+///     async fn challenged(&self, challenge: &Challenge) -> Result<Option<Credential>, AuthorizationError> {
+///         let current = self.credential().await?;
 ///         if current != challenge.refused {
-///             return current; // Another request has refreshed it.
+///             return Ok(current); // Another request has refreshed it.
 ///         }
 ///         let token = request_token().await?;
-///         self.token.write().ok()?.clone_from(&token);
-///         Credential::bearer(&token).ok()
+///         self.token.write().unwrap_or_else(PoisonError::into_inner).clone_from(&token);
+///         Ok(Some(Credential::bearer(&token)?))
 ///     }
 /// }
 ///
-/// async fn request_token() -> Option<String> {
-///     Some("token".to_owned()) // Ask the authorization server.
+/// async fn request_token() -> Result<String, AuthorizationError> {
+///     Ok("token".to_owned()) // Ask the authorization server.
 /// }
 /// ```
 #[async_trait]
 pub trait Authorizer: Send + Sync + 'static {
     /// Returns the credential for the next request, or `None` to send none.
-    async fn credential(&self) -> Option<Credential>;
+    ///
+    /// # Errors
+    ///
+    /// The call fails with the error, which reaches its caller as [`Error::Authorization`](mcp_client::Error::Authorization).
+    /// Nothing is sent.
+    async fn credential(&self) -> Result<Option<Credential>, AuthorizationError>;
 
     /// Returns the credential for a call with these values, or `None` to send none. Defaults to
     /// [`credential`](Self::credential).
     ///
+    /// # Errors
+    ///
+    /// As for [`credential`](Self::credential).
+    ///
+    /// # Examples
+    ///
     /// ```
     /// use mcp_client::CallExtensions;
-    /// use mcp_transport_http::{Authorizer, Challenge, Credential, async_trait};
+    /// use mcp_transport_http::{AuthorizationError, Authorizer, Challenge, Credential, async_trait};
     ///
     /// struct Token(String);
     ///
@@ -80,19 +93,19 @@ pub trait Authorizer: Send + Sync + 'static {
     ///
     /// #[async_trait]
     /// impl Authorizer for PerCall {
-    ///     async fn credential(&self) -> Option<Credential> {
-    ///         Credential::bearer("of the gateway").ok()
+    ///     async fn credential(&self) -> Result<Option<Credential>, AuthorizationError> {
+    ///         Ok(Some(Credential::bearer("of the gateway")?))
     ///     }
     ///
-    ///     async fn credential_for(&self, call: &CallExtensions) -> Option<Credential> {
+    ///     async fn credential_for(&self, call: &CallExtensions) -> Result<Option<Credential>, AuthorizationError> {
     ///         match call.get::<Token>() {
-    ///             Some(Token(token)) => Credential::bearer(token).ok(),
+    ///             Some(Token(token)) => Ok(Some(Credential::bearer(token)?)),
     ///             None => self.credential().await,
     ///         }
     ///     }
     ///
-    ///     async fn challenged(&self, _: &Challenge) -> Option<Credential> {
-    ///         None
+    ///     async fn challenged(&self, _: &Challenge) -> Result<Option<Credential>, AuthorizationError> {
+    ///         Ok(None)
     ///     }
     /// }
     ///
@@ -102,7 +115,7 @@ pub trait Authorizer: Send + Sync + 'static {
     /// # Ok(())
     /// # }
     /// ```
-    async fn credential_for(&self, call: &CallExtensions) -> Option<Credential> {
+    async fn credential_for(&self, call: &CallExtensions) -> Result<Option<Credential>, AuthorizationError> {
         let _ = call;
         self.credential().await
     }
@@ -115,7 +128,73 @@ pub trait Authorizer: Send + Sync + 'static {
     ///
     /// The timeout of the call or of the handshake continues to run, and drops the returned future when it expires. If a
     /// user has to act, raise the [handshake timeout](mcp_client::ClientBuilder::handshake_timeout) or spawn a task.
-    async fn challenged(&self, challenge: &Challenge) -> Option<Credential>;
+    ///
+    /// # Errors
+    ///
+    /// The call fails with the error, which reaches its caller as [`Error::Authorization`](mcp_client::Error::Authorization).
+    async fn challenged(&self, challenge: &Challenge) -> Result<Option<Credential>, AuthorizationError>;
+
+    /// Returns the value of the `DPoP` header of a request that is about to be sent with a
+    /// [DPoP credential](Credential::dpop). It is called for each attempt to send a request, and for no other credential.
+    ///
+    /// If the server responds with 401 and asks for a nonce, the request is sent again once, with a new proof. This is no
+    /// challenge. [`handle_response`](Self::handle_response) has the nonce before. Defaults to an error.
+    ///
+    /// # Errors
+    ///
+    /// The call fails with the error, which reaches its caller as [`Error::Authorization`](mcp_client::Error::Authorization).
+    async fn proof(
+        &self,
+        credential: &Credential,
+        request: &RequestHead<'_>,
+    ) -> Result<HeaderValue, AuthorizationError> {
+        let _ = (credential, request);
+        Err(AuthorizationError::new("the authorizer has a DPoP credential and creates no proofs"))
+    }
+
+    /// Called with the head of each response before it is used, for example to record the nonce of the server for the next
+    /// [proof](Self::proof). `credential` is that of the request. It must not block. Defaults to no effect.
+    fn handle_response(&self, credential: Option<&Credential>, response: &ResponseHead<'_>) {
+        let _ = (credential, response);
+    }
+}
+
+/// The parts of a request that a proof is made for.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct RequestHead<'a> {
+    /// The HTTP method.
+    pub method: &'a Method,
+    /// The URL, with its query.
+    pub url: &'a Url,
+}
+
+impl<'a> RequestHead<'a> {
+    /// Creates a head, for tests of authorizers.
+    #[must_use]
+    pub fn new(method: &'a Method, url: &'a Url) -> Self {
+        Self { method, url }
+    }
+}
+
+/// The head of a response.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct ResponseHead<'a> {
+    /// The HTTP status.
+    pub status: StatusCode,
+    /// The headers.
+    pub headers: &'a HeaderMap,
+    /// The URL that responded.
+    pub url: &'a Url,
+}
+
+impl<'a> ResponseHead<'a> {
+    /// Creates a head, for tests of authorizers.
+    #[must_use]
+    pub fn new(status: StatusCode, headers: &'a HeaderMap, url: &'a Url) -> Self {
+        Self { status, headers, url }
+    }
 }
 
 /// The value of an `Authorization` header. Its `Debug` output does not contain the value.
@@ -123,6 +202,8 @@ pub trait Authorizer: Send + Sync + 'static {
 pub struct Credential {
     pub(super) value: HeaderValue,
     pub(super) subject: Option<Arc<str>>,
+    /// Whether requests with it need a proof.
+    pub(super) needs_proof: bool,
 }
 
 impl Credential {
@@ -142,6 +223,15 @@ impl Credential {
         Self::new(&format!("Bearer {token}"))
     }
 
+    /// Creates a credential that is bound to a key: `DPoP TOKEN`. Each request with it has a [proof](Authorizer::proof).
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the token has characters that are not allowed in a header.
+    pub fn dpop(token: &str) -> Result<Self, InvalidCredential> {
+        Ok(Self { needs_proof: true, ..Self::new(&format!("DPoP {token}"))? })
+    }
+
     /// Creates a credential of any scheme from the whole header value.
     ///
     /// # Errors
@@ -150,7 +240,7 @@ impl Credential {
     pub fn new(value: &str) -> Result<Self, InvalidCredential> {
         let mut value = HeaderValue::from_str(value).map_err(|_| InvalidCredential)?;
         value.set_sensitive(true);
-        Ok(Self { value, subject: None })
+        Ok(Self { value, subject: None, needs_proof: false })
     }
 
     /// Sets the user that the credential belongs to. The name is the application's own, and is not sent.
@@ -161,6 +251,14 @@ impl Credential {
     pub fn subject(mut self, subject: impl Into<Arc<str>>) -> Self {
         self.subject = Some(subject.into());
         self
+    }
+
+    /// Returns what follows the scheme, which is a secret: the access token of a bearer or DPoP credential.
+    #[must_use]
+    pub fn token(&self) -> &str {
+        // Credentials are created from text.
+        let value = self.value.to_str().unwrap_or_default();
+        value.split_once(' ').map_or("", |(_, token)| token)
     }
 }
 
@@ -176,6 +274,12 @@ impl fmt::Debug for Credential {
 #[non_exhaustive]
 pub struct InvalidCredential;
 
+impl From<InvalidCredential> for AuthorizationError {
+    fn from(error: InvalidCredential) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
 /// A refusal of a request with 401 or 403.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -190,16 +294,32 @@ pub struct Challenge {
     pub call: CallExtensions,
 }
 
+impl Challenge {
+    /// Creates a challenge of a request that was sent without a credential and belongs to no call.
+    #[must_use]
+    pub fn new(status: u16, www_authenticate: impl IntoIterator<Item = String>) -> Self {
+        let www_authenticate = www_authenticate.into_iter().collect();
+        Self { status, www_authenticate, refused: None, call: CallExtensions::default() }
+    }
+
+    /// Sets the credential that the request was sent with.
+    #[must_use]
+    pub fn refused(mut self, credential: impl Into<Option<Credential>>) -> Self {
+        self.refused = credential.into();
+        self
+    }
+}
+
 /// Returns the same credential for all requests.
 pub(crate) struct Fixed(pub(crate) Credential);
 
 #[async_trait]
 impl Authorizer for Fixed {
-    async fn credential(&self) -> Option<Credential> {
-        Some(self.0.clone())
+    async fn credential(&self) -> Result<Option<Credential>, AuthorizationError> {
+        Ok(Some(self.0.clone()))
     }
 
-    async fn challenged(&self, _: &Challenge) -> Option<Credential> {
-        None
+    async fn challenged(&self, _: &Challenge) -> Result<Option<Credential>, AuthorizationError> {
+        Ok(None)
     }
 }

@@ -303,6 +303,7 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                 self.sender.state().remove(call);
                 match end {
                     PostEnd::Ended(why) => self.sender.responses.handle_stream_ended(call, why),
+                    PostEnd::Unauthorized(error) => self.sender.responses.handle_unauthorized(call, error),
                     PostEnd::SessionLost(lost) => self.session_lost(Some(call), lost),
                     PostEnd::StreamLost(lost, why) => {
                         self.session_lost(None, lost);

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use http::HeaderValue;
-use mcp_client::{CallExtensions, CredentialFingerprint, CredentialSource};
+use mcp_client::{AuthorizationError, CallExtensions, CredentialFingerprint, CredentialSource};
 use sha2::{Digest as _, Sha256};
 
 use super::authorizer::{Authorizer, Credential};
@@ -55,7 +55,10 @@ impl Fingerprinter {
 }
 
 /// Returns the credential of a call, or that of the client.
-pub(crate) async fn credential(authorizer: &dyn Authorizer, call: &CallExtensions) -> Option<Credential> {
+pub(crate) async fn credential(
+    authorizer: &dyn Authorizer,
+    call: &CallExtensions,
+) -> Result<Option<Credential>, AuthorizationError> {
     if call.is_empty() { authorizer.credential().await } else { authorizer.credential_for(call).await }
 }
 
@@ -69,11 +72,11 @@ impl CredentialSource for AuthorizerFingerprint {
     fn fingerprint<'a>(
         &'a self,
         call: &'a CallExtensions,
-    ) -> Pin<Box<dyn Future<Output = CredentialFingerprint> + Send + 'a>> {
+    ) -> Pin<Box<dyn Future<Output = Result<CredentialFingerprint, AuthorizationError>> + Send + 'a>> {
         Box::pin(async move {
-            let credential = credential(&*self.authorizer, call).await;
-            self.fingerprints
-                .of(credential.as_ref().map_or(PresentedCredential::Nothing, PresentedCredential::Credential))
+            let credential = credential(&*self.authorizer, call).await?;
+            let presented = credential.as_ref().map_or(PresentedCredential::Nothing, PresentedCredential::Credential);
+            Ok(self.fingerprints.of(presented))
         })
     }
 }

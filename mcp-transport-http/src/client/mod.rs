@@ -11,6 +11,7 @@ mod state;
 mod transport;
 
 pub use async_trait::async_trait;
-pub use authorizer::{Authorizer, Challenge, Credential, InvalidCredential};
+pub use authorizer::{Authorizer, Challenge, Credential, InvalidCredential, RequestHead, ResponseHead};
 pub use config::InvalidUrlConfig;
+pub use mcp_client::AuthorizationError;
 pub use transport::{HttpTransport, InvalidUrl};

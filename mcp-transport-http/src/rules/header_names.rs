@@ -20,6 +20,14 @@ pub(crate) const SESSION: HeaderName = HeaderName::from_static("mcp-session-id")
 /// The header with the id of the last event that a client received: `Last-Event-ID`.
 pub(crate) const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
+/// The header with the proof that the sender has the key of its token: `DPoP`.
+#[cfg(feature = "client")]
+pub(crate) const DPOP: HeaderName = HeaderName::from_static("dpop");
+
+/// The header with the nonce that the next proof has to contain: `DPoP-Nonce`.
+#[cfg(feature = "client")]
+pub(crate) const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+
 /// The media type of JSON.
 pub(crate) const JSON: &str = "application/json";
 

@@ -117,6 +117,13 @@ impl EventSource {
     }
 }
 
+/// A response of middleware.
+impl From<Bytes> for ResponseBody {
+    fn from(bytes: Bytes) -> Self {
+        if bytes.is_empty() { Self::empty() } else { Self::full(bytes.into(), None) }
+    }
+}
+
 impl ResponseBody {
     fn new(state: BodyState) -> Self {
         Self { state, request: None }

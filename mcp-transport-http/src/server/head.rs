@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use http::request::Parts;
 use http::{HeaderMap, Method as Verb};
-use mcp_server::{Caller, Principal};
+use mcp_server::{AuthInfo, Caller, Principal};
 use mcp_session::SessionId;
 use mcp_types::Era;
 
@@ -45,7 +45,10 @@ impl RequestHead {
     pub(crate) fn new(parts: Parts, has_sessions: bool) -> Self {
         let version = VersionHeader::read(&parts.headers);
         let session = if has_sessions { SessionHeader::read(&parts.headers) } else { SessionHeader::Missing };
-        let principal = parts.extensions.get().cloned();
+        let principal = match parts.extensions.get::<Arc<AuthInfo>>() {
+            Some(auth) => Some(auth.principal().clone()),
+            None => parts.extensions.get().cloned(),
+        };
         Self { parts: Arc::new(parts), version, session, principal }
     }
 
@@ -56,9 +59,10 @@ impl RequestHead {
         self.parts.method != Verb::POST || (self.session != SessionHeader::Missing && !is_modern)
     }
 
-    /// When the response has to end.
+    /// When the response has to end: at a time that was set, or with the token.
     pub(crate) fn valid_until(&self) -> Option<ValidUntil> {
-        self.parts.extensions.get().copied()
+        let set = self.parts.extensions.get().copied();
+        set.or_else(|| self.parts.extensions.get::<Arc<AuthInfo>>()?.expires_at().map(ValidUntil::at))
     }
 
     /// The caller, as handlers see it.
@@ -72,5 +76,8 @@ pub(crate) fn caller(parts: &Arc<Parts>, principal: Option<&Principal>) -> Calle
     let mut caller = Caller::default();
     caller.principal = principal.cloned();
     caller.extensions.insert_shared(Arc::clone(parts));
+    if let Some(auth) = parts.extensions.get::<Arc<AuthInfo>>() {
+        caller.extensions.insert_shared(Arc::clone(auth));
+    }
     caller
 }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
@@ -22,7 +22,7 @@ use super::exchange::Exchange;
 use super::head::RequestHead;
 use super::legacy_sse::{LegacySseError, LegacySseService};
 use super::options::{HttpOptions, SessionMode};
-use super::pacer::Pacer;
+use super::pacer::{Pacer, after};
 use super::refusal::Refusal;
 use super::response_future::{ResponseFuture, ResponseStage};
 use super::shutdown::{Drained, Shutdown, Stage, WorkGuard};
@@ -41,7 +41,8 @@ use crate::rules::revision::{SupportedRevisions, request_id, select_revision};
 ///
 /// Handlers get the HTTP request with `ctx.extension::<http::request::Parts>()`, including the extensions that middleware
 /// inserted. The service itself reads a [`Principal`](mcp_server::Principal) (the authenticated user) and a
-/// [`ValidUntil`] (when listen streams have to end).
+/// [`ValidUntil`] (when listen streams have to end), or an `Arc<AuthInfo>`, from which both follow
+/// ([`AuthInfo`](mcp_server::AuthInfo)).
 ///
 /// [axum]: https://docs.rs/axum
 /// [tower]: https://docs.rs/tower
@@ -68,6 +69,15 @@ pub(crate) type SelectedServer = Result<Option<Server>, Refusal>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "it is an instant with a meaning")]
 pub struct ValidUntil(pub Instant);
+
+impl ValidUntil {
+    /// Converts a time of the wall clock. A step of the clock afterwards has no effect.
+    pub(crate) fn at(time: SystemTime) -> Self {
+        #[expect(clippy::disallowed_methods, reason = "the expiry of tokens is wall-clock time")]
+        let remaining = time.duration_since(SystemTime::now()).unwrap_or_default();
+        Self(after(remaining).into_std())
+    }
+}
 
 impl HttpService {
     /// Creates a service with the default options: for clients on this machine, without sessions.

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use mcp_client::{CloseReason, ConnectError, Error};
 use mcp_testkit::envelope::tool_result;
-use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
+use mcp_transport_http::{AuthorizationError, Authorizer, Challenge, Credential, HttpTransport, async_trait};
 
 use crate::scripted::{Reply, Scripted, Seen, answer, call, modern};
 
@@ -19,15 +19,15 @@ struct Counting {
 
 #[async_trait]
 impl Authorizer for Counting {
-    async fn credential(&self) -> Option<Credential> {
+    async fn credential(&self) -> Result<Option<Credential>, AuthorizationError> {
         let number = self.tokens.load(Ordering::SeqCst);
-        (number > 0).then(|| Credential::bearer(&format!("t{number}")).expect("a token"))
+        Ok((number > 0).then(|| Credential::bearer(&format!("t{number}")).expect("a token")))
     }
 
-    async fn challenged(&self, challenge: &Challenge) -> Option<Credential> {
+    async fn challenged(&self, challenge: &Challenge) -> Result<Option<Credential>, AuthorizationError> {
         self.challenges.lock().expect("nobody panicked").push(challenge.clone());
         if self.gives_up {
-            return None;
+            return Ok(None);
         }
         self.tokens.fetch_add(1, Ordering::SeqCst);
         self.credential().await

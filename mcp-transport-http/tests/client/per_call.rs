@@ -4,7 +4,7 @@ use futures_util::future::join_all;
 use mcp_client::types::SubscriptionFilter;
 use mcp_client::{CallExtensions, Change, Client, Error};
 use mcp_testkit::envelope::tool_result;
-use mcp_transport_http::{Authorizer, Challenge, Credential, async_trait};
+use mcp_transport_http::{AuthorizationError, Authorizer, Challenge, Credential, async_trait};
 use serde_json::json;
 
 use crate::scripted::{Reply, Scripted, Seen, answer, event, legacy, legacy_builder, modern, text_of, within};
@@ -17,20 +17,21 @@ struct PerCall;
 
 #[async_trait]
 impl Authorizer for PerCall {
-    async fn credential(&self) -> Option<Credential> {
-        Credential::bearer("gateway").ok()
+    async fn credential(&self) -> Result<Option<Credential>, AuthorizationError> {
+        Ok(Some(Credential::bearer("gateway")?))
     }
 
-    async fn credential_for(&self, call: &CallExtensions) -> Option<Credential> {
+    async fn credential_for(&self, call: &CallExtensions) -> Result<Option<Credential>, AuthorizationError> {
         match call.get::<User>() {
-            Some(User(name)) => Credential::bearer(name).ok(),
+            Some(User(name)) => Ok(Some(Credential::bearer(name)?)),
             None => self.credential().await,
         }
     }
 
-    async fn challenged(&self, challenge: &Challenge) -> Option<Credential> {
-        let User(name) = challenge.call.get()?;
-        (challenge.refused == Credential::bearer(name).ok()).then(|| Credential::bearer(&format!("new {name}")).ok())?
+    async fn challenged(&self, challenge: &Challenge) -> Result<Option<Credential>, AuthorizationError> {
+        let Some(User(name)) = challenge.call.get() else { return Ok(None) };
+        let is_first = challenge.refused == Some(Credential::bearer(name)?);
+        Ok(Some(Credential::bearer(&format!("new {name}"))?).filter(|_| is_first))
     }
 }
 

@@ -6,7 +6,7 @@ use futures_util::FutureExt as _;
 use mcp_client::types::SubscriptionFilter;
 use mcp_client::{Client, CloseReason, Error, SavedSession, SessionLossAction, SessionLossReason};
 use mcp_testkit::envelope::tool_result;
-use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
+use mcp_transport_http::{AuthorizationError, Authorizer, Challenge, Credential, HttpTransport, async_trait};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -34,13 +34,13 @@ impl Users {
 
 #[async_trait]
 impl Authorizer for Users {
-    async fn credential(&self) -> Option<Credential> {
+    async fn credential(&self) -> Result<Option<Credential>, AuthorizationError> {
         let credential = Credential::bearer(&self.token.lock().expect("nobody panicked")).expect("a token");
-        Some(if self.is_one { credential.subject("me") } else { credential })
+        Ok(Some(if self.is_one { credential.subject("me") } else { credential }))
     }
 
-    async fn challenged(&self, _: &Challenge) -> Option<Credential> {
-        None
+    async fn challenged(&self, _: &Challenge) -> Result<Option<Credential>, AuthorizationError> {
+        Ok(None)
     }
 }
 

@@ -11,7 +11,7 @@ use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, LOCATION, WWW_
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame};
 use mcp_transport_http::internals::{Script as Network, Sent};
-use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
+use mcp_transport_http::{AuthorizationError, Authorizer, Challenge, Credential, HttpTransport, async_trait};
 
 use super::client::{DELETE, Heard, NO_REQUEST, Script, response_to, use_everything, with_id};
 
@@ -73,13 +73,13 @@ struct Tokens;
 
 #[async_trait]
 impl Authorizer for Tokens {
-    async fn credential(&self) -> Option<Credential> {
-        Credential::bearer("one").ok()
+    async fn credential(&self) -> Result<Option<Credential>, AuthorizationError> {
+        Ok(Some(Credential::bearer("one")?))
     }
 
-    async fn challenged(&self, challenge: &Challenge) -> Option<Credential> {
+    async fn challenged(&self, challenge: &Challenge) -> Result<Option<Credential>, AuthorizationError> {
         let is_first = challenge.refused == Credential::bearer("one").ok();
-        Credential::bearer("two").ok().filter(|_| is_first)
+        Ok(Credential::bearer("two").ok().filter(|_| is_first))
     }
 }
 

@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mcp_transport_http::{Authorizer, Challenge, Credential, HttpTransport, async_trait};
+use mcp_transport_http::{AuthorizationError, Authorizer, Challenge, Credential, HttpTransport, async_trait};
 use mcp_transport_stdio::{ChildTransport, ServerCommand, Stderr};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
@@ -130,13 +130,13 @@ impl Requests {
 
 #[async_trait]
 impl Authorizer for Requests {
-    async fn credential(&self) -> Option<Credential> {
+    async fn credential(&self) -> Result<Option<Credential>, AuthorizationError> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        None
+        Ok(None)
     }
 
-    async fn challenged(&self, _: &Challenge) -> Option<Credential> {
-        None
+    async fn challenged(&self, _: &Challenge) -> Result<Option<Credential>, AuthorizationError> {
+        Ok(None)
     }
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use mcp_kernel::server::Principal;
 use mcp_types::ErrorObject;
 
+use crate::auth_info::AuthInfo;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::session::Session;
 use crate::handlers::error::HandlerError;
@@ -18,8 +19,8 @@ use crate::server::Server;
 
 /// The types that the function of a handler can take as a parameter, made from the context of the request.
 ///
-/// The library has [`RequestContext`], [`State`], [`Principal`], [`Extension`], [`Session`], [`ConnectionHandle`], [`Server`]
-/// and [`ProgressReporter`]. Applications implement it for types of their own.
+/// The library has [`RequestContext`], [`State`], [`Principal`], [`AuthInfo`], [`Extension`], [`Session`],
+/// [`ConnectionHandle`], [`Server`] and [`ProgressReporter`]. Applications implement it for types of their own.
 ///
 /// # Examples
 ///
@@ -168,6 +169,20 @@ impl FromContext for Principal {
 impl FromContext for Option<Principal> {
     fn from_context(ctx: &RequestContext) -> impl Future<Output = Result<Self, HandlerError>> + Send {
         ready(Ok(ctx.principal().cloned()))
+    }
+}
+
+/// What the access token of the request says. A request without one gets the error -32600, and the handler is not called.
+impl FromContext for AuthInfo {
+    fn from_context(ctx: &RequestContext) -> impl Future<Output = Result<Self, HandlerError>> + Send {
+        let missing = || ErrorObject::invalid_request("this request needs an access token").into();
+        ready(ctx.auth_info().ok_or_else(missing))
+    }
+}
+
+impl FromContext for Option<AuthInfo> {
+    fn from_context(ctx: &RequestContext) -> impl Future<Output = Result<Self, HandlerError>> + Send {
+        ready(Ok(ctx.auth_info()))
     }
 }
 

@@ -1,5 +1,6 @@
 //! HTTP requests to the server, and how their responses are read.
 
+pub(crate) mod authorization;
 pub(crate) mod event_reader;
 pub(crate) mod headers;
 pub(crate) mod one_way_post;

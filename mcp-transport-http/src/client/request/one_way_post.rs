@@ -45,7 +45,7 @@ impl OneWayPost {
             }
             Ok(Ok(response)) => response.status().to_string(),
             Ok(Err(SendError::CredentialsChanged)) => return Some(self.session.credentials_changed()),
-            Ok(Err(SendError::Failed(why))) => why,
+            Ok(Err(error @ (SendError::Failed(_) | SendError::Authorization(_)))) => error.into_text(),
             Err(_) => "the server did not accept it in time".to_owned(),
         };
         tracing::debug!(target: "mcp", why, "message not accepted");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method as Verb, StatusCode};
-use mcp_client::{CallId, CredentialFingerprint};
+use mcp_client::{AuthorizationError, CallId, CredentialFingerprint};
 use mcp_types::jsonrpc::{Limits, Message};
 use mcp_types::{Era, Revision};
 use reqwest::{Request, Response, Url};
@@ -51,6 +51,8 @@ pub(crate) enum PostEnd {
     SessionLost(SessionLost),
     /// The session is lost, and with it the stream of a call that the server may have executed.
     StreamLost(SessionLost, String),
+    /// The authorizer has no credential for the call.
+    Unauthorized(AuthorizationError),
     /// The response will arrive on the event stream of HTTP+SSE.
     OnSseStream,
     /// The server only supports HTTP+SSE, and the call has to be sent again.
@@ -87,6 +89,7 @@ impl Post {
         let Sent { response, by } = match self.sender.send(request, &self.session, &self.context).await {
             Ok(sent) => sent,
             Err(SendError::Failed(why)) => return Err(why.into()),
+            Err(SendError::Authorization(error)) => return Err(PostEnd::Unauthorized(error)),
             Err(SendError::CredentialsChanged) => return Err(PostEnd::SessionLost(self.session.credentials_changed())),
         };
         let status = response.status();
@@ -230,6 +233,10 @@ impl Post {
                     return Err(PostEnd::StreamLost(stream.session.credentials_changed(), why));
                 }
                 Ok(Opened::Unusable(why)) => return Err(why.into()),
+                // The server may have executed the call, so this is not the error of a call without credentials.
+                Ok(Opened::Unauthorized(error)) => {
+                    return Err(format!("the stream of the call could not be resumed: {error}").into());
+                }
                 Err(why) => broken = Some(why),
             }
         }

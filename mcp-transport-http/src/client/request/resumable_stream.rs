@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Method as Verb, StatusCode};
+use mcp_client::AuthorizationError;
 use mcp_types::Revision;
 
 use super::event_reader::EventReader;
@@ -35,6 +36,8 @@ pub(crate) enum Opened {
     Unusable(String),
     /// The session was started with other credentials than the current ones.
     CredentialsChanged,
+    /// The authorizer has no credential.
+    Unauthorized(AuthorizationError),
 }
 
 /// The maximum delay without a `retry` value. A stream that lasted longer does not count as a failed attempt.
@@ -92,6 +95,7 @@ impl ResumableStream {
         let response = match self.sender.send(request, &self.session, &self.context).await {
             Ok(sent) => sent.response,
             Err(SendError::CredentialsChanged) => return Ok(Opened::CredentialsChanged),
+            Err(SendError::Authorization(error)) => return Ok(Opened::Unauthorized(error)),
             Err(SendError::Failed(why)) => return Err(why),
         };
         if response.status() != StatusCode::OK {

@@ -1,4 +1,4 @@
-//! Sends requests with credentials, and reads responses within limits.
+//! Sends requests, and reads responses within limits.
 
 use std::error::Error as _;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -6,15 +6,15 @@ use std::task::Waker;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, Method as Verb, StatusCode};
-use mcp_client::{CallExtensions, CallId, CredentialFingerprint, OutgoingMessage, ResponseHandle};
+use mcp_client::{AuthorizationError, CallExtensions, CallId, CredentialFingerprint, OutgoingMessage, ResponseHandle};
 use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Request, Response, Url};
 
 use super::headers::{self, Session};
-use crate::client::authorizer::{Authorizer, Challenge, Credential};
-use crate::client::fingerprint::{Fingerprinter, PresentedCredential, credential};
+use crate::client::authorizer::Authorizer;
+use crate::client::fingerprint::{Fingerprinter, PresentedCredential};
 use crate::client::state::State;
 use crate::client::transport::Options;
 use crate::rules::header_names::{EVENT_STREAM, JSON};
@@ -27,7 +27,7 @@ pub(crate) struct RequestSender {
     headers: HeaderMap,
     authorizer: Option<Arc<dyn Authorizer>>,
     pub(crate) options: Options,
-    fingerprints: Fingerprinter,
+    pub(super) fingerprints: Fingerprinter,
     /// The fingerprint of the credentials of all requests, if there is no authorizer.
     fixed: OnceLock<CredentialFingerprint>,
     /// The client, which requests report to.
@@ -56,6 +56,14 @@ pub(crate) enum SendError {
     Failed(String),
     /// The session was started with other credentials than the current ones. Nothing was sent.
     CredentialsChanged,
+    /// The authorizer has no credential for the request.
+    Authorization(AuthorizationError),
+}
+
+impl From<AuthorizationError> for SendError {
+    fn from(error: AuthorizationError) -> Self {
+        Self::Authorization(error)
+    }
 }
 
 impl SendError {
@@ -63,16 +71,10 @@ impl SendError {
         match self {
             Self::Failed(why) => why,
             Self::CredentialsChanged => "the credentials are not those that the session was started with".to_owned(),
+            Self::Authorization(error) => error.to_string(),
         }
     }
 }
-
-/// Why a call with credentials of its own cannot be sent in a session.
-const OTHER_USER: &str = "the call was not sent: the session with the legacy server belongs to other credentials than those \
-                          of the call; use one client for each user";
-
-/// How many times a request is sent again with another credential.
-const MAX_CREDENTIAL_RETRIES: usize = 2;
 
 /// The maximum number of redirects.
 const MAX_REDIRECTS: usize = 5;
@@ -139,36 +141,16 @@ impl RequestSender {
     /// Sends a request, and again with another credential if the authorizer returns one after 401 or 403.
     pub(crate) async fn send(
         &self,
-        mut request: Request,
+        request: Request,
         session: &Session,
         context: &CallContext,
     ) -> Result<Sent, SendError> {
-        let Some(authorizer) = &self.authorizer else {
-            let by = self.identify_fixed(session)?;
-            return Ok(Sent { response: self.execute(request).await?, by });
-        };
-        let mut credential = credential(&**authorizer, &context.extensions).await;
-        let mut attempts = 0;
-        loop {
-            let by = self.identify(&**authorizer, credential.as_ref(), session, context).await?;
-            let again = if attempts < MAX_CREDENTIAL_RETRIES { request.try_clone() } else { None };
-            if let Some(credential) = &credential {
-                request.headers_mut().insert(AUTHORIZATION, credential.value.clone());
+        match &self.authorizer {
+            Some(authorizer) => self.send_authorized(&**authorizer, request, session, context).await,
+            None => {
+                let by = self.identify_fixed(session)?;
+                Ok(Sent { response: self.execute(request).await?, by })
             }
-            let response = self.execute(request).await?;
-            let status = response.status();
-            let is_challenge = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
-            let Some(again) = again.filter(|_| is_challenge) else { return Ok(Sent { response, by }) };
-            let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
-            let www_authenticate = values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect();
-            let call = context.extensions.clone();
-            let challenge = Challenge { status: status.as_u16(), www_authenticate, refused: credential, call };
-            credential = authorizer.challenged(&challenge).await;
-            if credential.is_none() {
-                return Ok(Sent { response, by });
-            }
-            request = again;
-            attempts += 1;
         }
     }
 
@@ -180,37 +162,9 @@ impl RequestSender {
         if is_owner(session, by, presented) { Ok(by) } else { Err(SendError::CredentialsChanged) }
     }
 
-    /// Returns the fingerprint of a request's credentials, and checks that the session was started with them.
-    async fn identify(
-        &self,
-        authorizer: &dyn Authorizer,
-        credential: Option<&Credential>,
-        session: &Session,
-        context: &CallContext,
-    ) -> Result<CredentialFingerprint, SendError> {
-        let presented = presented(credential);
-        let by = self.fingerprints.of(presented);
-        if let Some(call) = context.call {
-            self.responses.set_call_credentials(call, by);
-        }
-        if context.extensions.is_empty() {
-            self.set_credentials(by);
-        } else if self.state().credentials != Some(by) {
-            // These are the call's own, or those of the client have changed.
-            let credential = authorizer.credential().await;
-            let of_client = self::presented(credential.as_ref());
-            let fingerprint = self.fingerprints.of(of_client);
-            self.set_credentials(fingerprint);
-            if !is_owner(session, by, presented) && is_owner(session, fingerprint, of_client) {
-                return Err(SendError::Failed(OTHER_USER.to_owned()));
-            }
-        }
-        if is_owner(session, by, presented) { Ok(by) } else { Err(SendError::CredentialsChanged) }
-    }
-
     /// Sets the credentials of the client. Reported each time, as the client may know of newer credentials than the latest
     /// request had.
-    fn set_credentials(&self, by: CredentialFingerprint) {
+    pub(super) fn set_credentials(&self, by: CredentialFingerprint) {
         self.responses.set_credentials(by);
         let ended = self.state().set_credentials(by);
         self.end_subscriptions(ended);
@@ -235,7 +189,7 @@ impl RequestSender {
         }
     }
 
-    async fn execute(&self, request: Request) -> Result<Response, SendError> {
+    pub(super) async fn execute(&self, request: Request) -> Result<Response, SendError> {
         #[cfg(feature = "internals")]
         if let Some(script) = &self.options.script {
             return script.respond(request).await.map_err(SendError::Failed);
@@ -252,13 +206,8 @@ impl RequestSender {
     }
 }
 
-/// A credential of an authorizer. With an authorizer, a fixed header does not identify the user.
-fn presented(credential: Option<&Credential>) -> PresentedCredential<'_> {
-    credential.map_or(PresentedCredential::Nothing, PresentedCredential::Credential)
-}
-
 /// Whether a session was started with these credentials.
-fn is_owner(session: &Session, by: CredentialFingerprint, presented: PresentedCredential<'_>) -> bool {
+pub(super) fn is_owner(session: &Session, by: CredentialFingerprint, presented: PresentedCredential<'_>) -> bool {
     session.owner.is_none_or(|owner| owner == by || owner == Fingerprinter::with_salt_of(&owner).of(presented))
 }
 
@@ -351,25 +300,11 @@ pub(crate) fn describe(fault: &reqwest::Error) -> String {
 pub(crate) mod tests {
     use std::sync::mpsc;
 
-    use async_trait::async_trait;
     use futures_util::FutureExt as _;
     use mcp_client::{Clock, Transport, TransportHandle, TransportKind};
 
     use super::*;
     use crate::client::transport::HttpTransport;
-
-    struct Known;
-
-    #[async_trait]
-    impl Authorizer for Known {
-        async fn credential(&self) -> Option<Credential> {
-            Credential::bearer("a").ok()
-        }
-
-        async fn challenged(&self, _: &Challenge) -> Option<Credential> {
-            None
-        }
-    }
 
     /// Passes the handle of its client on.
     struct Passing(mpsc::Sender<TransportHandle>);
@@ -396,21 +331,5 @@ pub(crate) mod tests {
         let http = own_client(Duration::from_secs(1), |builder| builder).unwrap();
         let url = Url::parse("http://localhost/").unwrap();
         RequestSender::new(http, url, HeaderMap::new(), authorizer, options, Fingerprinter::new(), responses)
-    }
-
-    /// Each request records its credentials, even if the previous one had the same: others may have been used in between.
-    // covers: SEC-8
-    #[test]
-    fn sec_8_each_request_tells_whose_it_is() {
-        let sender = sender(Some(Arc::new(Known)));
-        let (credential, session) = (Known.credential().now_or_never().flatten(), Session::default());
-        let other = sender.fingerprints.of(PresentedCredential::Nothing);
-        for _ in 0..2 {
-            let context = CallContext::default();
-            let identified = sender.identify(&Known, credential.as_ref(), &session, &context).now_or_never();
-            let Some(Ok(own)) = identified else { panic!("it is the owner") };
-            assert_eq!(sender.state().credentials, Some(own));
-            sender.state().set_credentials(other);
-        }
     }
 }

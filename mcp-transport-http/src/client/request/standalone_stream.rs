@@ -54,6 +54,7 @@ pub(crate) async fn listen(mut stream: ResumableStream) -> StreamEnd {
                 return StreamEnd::Abandoned;
             }
             Ok(Opened::Unusable(why)) => return abandoned(&why),
+            Ok(Opened::Unauthorized(error)) => return abandoned(&error.to_string()),
             Err(why) if stream.is_exhausted() => {
                 // S4.56
                 return if was_open { StreamEnd::Unreachable(why) } else { abandoned(&why) };

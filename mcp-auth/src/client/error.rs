@@ -1,0 +1,229 @@
+//! Why a login failed.
+
+use std::fmt;
+
+use serde::Deserialize;
+
+use super::FetchError;
+use crate::metadata::{InvalidMetadata, UnsafeAddress};
+
+/// The error of a flow.
+///
+/// No variant contains a secret. Texts that an authorization server sent are limited to printable ASCII.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoginError {
+    /// A request got no response.
+    #[error("{url}: {error}")]
+    Fetch {
+        /// The address of the request.
+        url: String,
+        /// What happened.
+        error: FetchError,
+    },
+    /// A server failed, or is overloaded.
+    #[error("{url} responded with status {status}")]
+    Status {
+        /// The address of the request.
+        url: String,
+        /// The status of the response.
+        status: u16,
+    },
+    /// An address must not be contacted.
+    #[error("the {what} {url:?} cannot be used: {reason}")]
+    UnsafeAddress {
+        /// What the address is of.
+        what: &'static str,
+        /// The address.
+        url: String,
+        /// Why it must not be contacted.
+        reason: UnsafeAddress,
+    },
+    /// A metadata document cannot be used.
+    #[error("the metadata at {url} cannot be used: {reason}")]
+    Metadata {
+        /// The address of the document.
+        url: String,
+        /// What is wrong with it.
+        reason: InvalidMetadata,
+    },
+    /// The server named the address of its metadata, but there is none.
+    #[error("the server has no metadata, although it named {url}")]
+    NoResourceMetadata {
+        /// The address that the server named.
+        url: String,
+    },
+    /// The metadata is of another resource than the server that was contacted.
+    #[error("the metadata is for {resource:?}, but the server is {server}")]
+    ResourceMismatch {
+        /// The resource that the metadata is for.
+        resource: String,
+        /// The server that was contacted.
+        server: String,
+    },
+    /// The metadata of the server names no authorization server.
+    #[error("the metadata of the server names no authorization server")]
+    NoAuthorizationServer,
+    /// The authorization server has no metadata.
+    #[error("the authorization server {issuer} has no metadata")]
+    NoServerMetadata {
+        /// The issuer of the authorization server.
+        issuer: String,
+    },
+    /// The metadata of an authorization server is that of another one.
+    #[error("the metadata of the authorization server {expected:?} claims to be of {found:?}")]
+    IssuerMismatch {
+        /// The issuer that the metadata was fetched for.
+        expected: String,
+        /// The issuer that the metadata is of.
+        found: String,
+    },
+    /// The authorization server does not offer what the login needs.
+    #[error("the authorization server {issuer} does not support {what}")]
+    Unsupported {
+        /// The issuer of the authorization server.
+        issuer: String,
+        /// What it does not support.
+        what: &'static str,
+    },
+    /// There is no way to get a client identifier.
+    #[error("there is no way to register with {issuer}: configure a client that is registered there")]
+    NoRegistration {
+        /// The issuer of the authorization server.
+        issuer: String,
+    },
+    /// The configured client is registered with another authorization server.
+    #[error("the configured client is registered with {registered}, but the server demands tokens of {issuer}")]
+    RegisteredElsewhere {
+        /// The issuer that the client is registered with.
+        registered: String,
+        /// The issuer that the server trusts.
+        issuer: String,
+    },
+    /// The authorization server refused to register the client.
+    #[error("{issuer} refused to register the client: {error}")]
+    RegistrationRefused {
+        /// The issuer of the authorization server.
+        issuer: String,
+        /// The reason.
+        error: OAuthError,
+    },
+    /// The response to a registration cannot be used.
+    #[error("the response to the registration cannot be used: {0}")]
+    InvalidRegistration(&'static str),
+    /// The authorization response is of another authorization server, or does not say which one it is of.
+    #[error("the authorization response is not of {expected}")]
+    ResponseIssuer {
+        /// The issuer that was asked.
+        expected: String,
+    },
+    /// The authorization response cannot be used.
+    #[error("the authorization response cannot be used: {0}")]
+    InvalidResponse(&'static str),
+    /// The person or the authorization server did not agree.
+    #[error("authorization was refused: {0}")]
+    AuthorizationRefused(OAuthError),
+    /// The code was not entered in time.
+    #[error("the code was not entered in time")]
+    CodeExpired,
+    /// The response to a request for a device code cannot be used.
+    #[error("the device code cannot be used: {0}")]
+    InvalidDeviceCode(&'static str),
+    /// A token endpoint refused the request.
+    #[error("{url} refused the request: {error}")]
+    TokenRefused {
+        /// The address of the token endpoint.
+        url: String,
+        /// The reason.
+        error: OAuthError,
+    },
+    /// The response of a token endpoint cannot be used.
+    #[error("the response of the token endpoint cannot be used: {0}")]
+    InvalidTokenResponse(&'static str),
+    /// Tokens have to be bound to a key, and are not.
+    #[error("tokens have to be bound to a key: {0}")]
+    Dpop(&'static str),
+    /// The refresh token is no longer valid. Only a new login helps.
+    #[error("the login has ended ({0}): log in again")]
+    LoginEnded(OAuthError),
+    /// There is no refresh token. Only a new login helps.
+    #[error("the login has ended, as there is no refresh token: log in again")]
+    NoRefreshToken,
+    /// What the flow asked for was not provided.
+    #[error("the login was declined")]
+    Declined,
+}
+
+impl LoginError {
+    /// Whether the same can succeed later: the network or a server failed. Tokens are kept.
+    #[must_use]
+    pub const fn is_transient(&self) -> bool {
+        matches!(
+            self,
+            Self::Fetch { error: FetchError::Unreachable(_), .. }
+                | Self::Status { status: 408 | 425 | 429 | 500.., .. }
+        )
+    }
+
+    /// Whether only a new login helps.
+    #[must_use]
+    pub const fn needs_login(&self) -> bool {
+        matches!(self, Self::LoginEnded(_) | Self::NoRefreshToken)
+    }
+}
+
+/// An error that an authorization server responded with (RFC 6749).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OAuthError {
+    /// The error, such as `invalid_grant` or `access_denied`.
+    pub code: String,
+    /// The description for developers.
+    pub description: Option<String>,
+}
+
+/// The maximum length of texts of errors that are kept, in characters.
+const MAX_ERROR_CHARACTERS: usize = 300;
+
+impl OAuthError {
+    /// Creates an error from texts that a peer sent.
+    #[must_use]
+    pub fn new(code: &str, description: Option<&str>) -> Self {
+        let description = description.map(printable).filter(|description| !description.is_empty());
+        Self { code: printable(code), description }
+    }
+
+    /// Reads the body of a response of an endpoint.
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
+        #[derive(Deserialize)]
+        struct Body {
+            error: String,
+            #[serde(default)]
+            error_description: Option<serde_json::Value>,
+        }
+        let body: Body = serde_json::from_slice(body).ok()?;
+        let description = body.error_description.as_ref().and_then(serde_json::Value::as_str);
+        Some(Self::new(&body.error, description)).filter(|error| !error.code.is_empty())
+    }
+
+    pub(crate) fn is(&self, code: &str) -> bool {
+        self.code == code
+    }
+}
+
+/// Leaves only what can be shown in a terminal, a log and a header.
+fn printable(text: &str) -> String {
+    text.chars().filter(|character| matches!(character, ' '..='~')).take(MAX_ERROR_CHARACTERS).collect()
+}
+
+impl fmt::Display for OAuthError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.code)?;
+        match &self.description {
+            Some(description) => write!(f, " ({description})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for OAuthError {}

@@ -1,0 +1,52 @@
+//! The result of a login.
+
+use super::{Registration, TokenType, Tokens};
+use crate::Scopes;
+
+/// The result of a login: tokens, and all that is needed to refresh and to revoke them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grant {
+    /// The issuer of the authorization server that issued the tokens.
+    pub issuer: String,
+    /// The identifier of the resource that the tokens are for.
+    pub resource: String,
+    /// Where tokens are refreshed.
+    pub token_endpoint: String,
+    /// Where tokens are revoked, if the authorization server can do that.
+    pub revocation_endpoint: Option<String>,
+    /// The client that the tokens were issued to.
+    pub registration: Registration,
+    /// The scopes that were requested. Later logins request them, too.
+    pub requested_scopes: Scopes,
+    /// The tokens.
+    pub tokens: Tokens,
+}
+
+impl Grant {
+    /// Whether the tokens are bound to a key.
+    #[must_use]
+    pub fn is_dpop_bound(&self) -> bool {
+        self.tokens.token_type == TokenType::Dpop
+    }
+
+    /// Creates a grant, as a store does when it reads one.
+    pub fn new(
+        issuer: impl Into<String>,
+        resource: impl Into<String>,
+        token_endpoint: impl Into<String>,
+        registration: Registration,
+        tokens: Tokens,
+    ) -> Self {
+        let requested_scopes = tokens.scopes.clone();
+        Self {
+            issuer: issuer.into(),
+            resource: resource.into(),
+            token_endpoint: token_endpoint.into(),
+            revocation_endpoint: None,
+            registration,
+            requested_scopes,
+            tokens,
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Addresses that a peer named.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use url::{Host, Url};
+
+/// An address that may be contacted: `https`, or `http` to this machine, without user name, password and fragment.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Address(Url);
+
+/// The error of an address that must not be contacted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UnsafeAddress {
+    /// The text is not an absolute URL with a host.
+    #[error("it is not an absolute URL with a host")]
+    NotUrl,
+    /// The URL is longer than [`Address::MAX_BYTES`].
+    #[error("it is too long")]
+    TooLong,
+    /// The scheme is not `https`, and not `http` to this machine.
+    #[error("only https, or http to this machine, is allowed")]
+    Scheme,
+    /// The URL has a user name or a password.
+    #[error("it contains a user name or a password")]
+    Credentials,
+    /// The URL has a fragment.
+    #[error("it contains a fragment")]
+    Fragment,
+    /// The host is this machine or in a private network, and the server is not.
+    #[error("it is an address of this machine or of a private network, but the server is not")]
+    Private,
+}
+
+impl Address {
+    /// The maximum length of an address.
+    pub const MAX_BYTES: usize = 8 * 1024;
+
+    /// Checks an address.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the address must not be contacted.
+    pub fn parse(text: &str) -> Result<Self, UnsafeAddress> {
+        if text.len() > Self::MAX_BYTES {
+            return Err(UnsafeAddress::TooLong);
+        }
+        // The parser drops line breaks and tabs; a text with these is no URL.
+        if text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
+            return Err(UnsafeAddress::NotUrl);
+        }
+        let url = Url::parse(text).map_err(|_| UnsafeAddress::NotUrl)?;
+        if url.host().is_none() {
+            // `file:`, `javascript:`, `data:` and the like.
+            return Err(UnsafeAddress::Scheme);
+        }
+        let address = Self(url);
+        match address.0.scheme() {
+            "https" => {}
+            "http" if address.is_loopback() => {}
+            _ => return Err(UnsafeAddress::Scheme),
+        }
+        if !address.0.username().is_empty() || address.0.password().is_some() {
+            return Err(UnsafeAddress::Credentials);
+        }
+        if address.0.fragment().is_some() {
+            return Err(UnsafeAddress::Fragment);
+        }
+        Ok(address)
+    }
+
+    /// Returns the URL.
+    #[must_use]
+    pub const fn url(&self) -> &Url {
+        &self.0
+    }
+
+    /// Returns the normalized text of the URL.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// Returns scheme, host and port as a text without a slash at the end.
+    #[must_use]
+    pub fn origin(&self) -> String {
+        self.0.origin().ascii_serialization()
+    }
+
+    /// Whether the host is this machine, by its name or its number.
+    #[must_use]
+    pub fn is_loopback(&self) -> bool {
+        match self.0.host() {
+            Some(Host::Domain(name)) => is_localhost(name),
+            Some(Host::Ipv4(ip)) => ip.is_loopback(),
+            Some(Host::Ipv6(ip)) => ip.to_canonical().is_loopback(),
+            None => false,
+        }
+    }
+
+    /// Whether the host is this machine, or a number of a private network.
+    ///
+    /// A name may still stand for such a number, which only a resolver can tell: drivers check with
+    /// [`is_private_ip`](Self::is_private_ip) what they connect to.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        match self.0.host() {
+            Some(Host::Domain(name)) => is_localhost(name),
+            Some(Host::Ipv4(ip)) => Self::is_private_ip(IpAddr::V4(ip)),
+            Some(Host::Ipv6(ip)) => Self::is_private_ip(IpAddr::V6(ip)),
+            None => false,
+        }
+    }
+
+    /// Whether a number is one of this machine, of a private network, or otherwise not of the public internet.
+    #[must_use]
+    pub fn is_private_ip(ip: IpAddr) -> bool {
+        match ip.to_canonical() {
+            IpAddr::V4(ip) => is_private_v4(ip),
+            IpAddr::V6(ip) => is_private_v6(ip),
+        }
+    }
+}
+
+fn is_localhost(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    name == "localhost" || name.ends_with(".localhost")
+}
+
+const fn is_private_v4(ip: Ipv4Addr) -> bool {
+    let octets = ip.octets();
+    ip.is_loopback()
+        || ip.is_private()
+        || ip.is_link_local()
+        || ip.is_broadcast()
+        || ip.is_documentation()
+        || ip.is_multicast()
+        || octets[0] == 0
+        // Shared address space of carriers, benchmarks, reserved for the future.
+        || (octets[0] == 100 && octets[1] & 0xc0 == 64)
+        || (octets[0] == 198 && octets[1] & 0xfe == 18)
+        || (octets[0] == 192 && octets[1] == 0 && octets[2] == 0)
+        || octets[0] >= 240
+}
+
+fn is_private_v6(ip: Ipv6Addr) -> bool {
+    let segments = ip.segments();
+    // Numbers that carry one of version 4: translation (NAT64) and 6to4.
+    let embedded = |high: u16, low: u16| {
+        let [a, b] = high.to_be_bytes();
+        let [c, d] = low.to_be_bytes();
+        is_private_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    ip.is_loopback()
+        || ip.is_unspecified()
+        || ip.is_multicast()
+        || ip.is_unique_local()
+        || ip.is_unicast_link_local()
+        || (segments[0] & 0xffc0) == 0xfec0
+        || (segments[0] == 0x2001 && segments[1] == 0xdb8)
+        || (segments[..6] == [0x64, 0xff9b, 0, 0, 0, 0] && embedded(segments[6], segments[7]))
+        || (segments[..3] == [0x64, 0xff9b, 1])
+        || (segments[0] == 0x2002 && embedded(segments[1], segments[2]))
+        || (segments[..6] == [0; 6] && embedded(segments[6], segments[7]))
+}
+
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

@@ -1,0 +1,75 @@
+//! What a resource says about itself.
+
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use super::InvalidMetadata;
+
+/// The metadata of a protected resource, which is an MCP server (RFC 9728).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProtectedResourceMetadata {
+    /// The identifier of the resource. It is a URL, but it is kept and compared as the text that was received.
+    pub resource: String,
+    /// The issuers of the authorization servers that issue tokens for the resource.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authorization_servers: Vec<String>,
+    /// The scopes that basic use of the resource needs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scopes_supported: Option<Vec<String>>,
+    /// How tokens can be sent: `header`, `body`, `query`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bearer_methods_supported: Option<Vec<String>>,
+    /// The name of the resource for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_name: Option<String>,
+    /// The address of documentation for developers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_documentation: Option<String>,
+    /// The algorithms of DPoP proofs that the resource accepts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dpop_signing_alg_values_supported: Option<Vec<String>>,
+    /// Whether only tokens that are bound to a key are accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dpop_bound_access_tokens_required: Option<bool>,
+}
+
+impl ProtectedResourceMetadata {
+    /// Creates metadata from the identifier of the resource and the issuers of its authorization servers.
+    pub fn new<S: Into<String>>(resource: impl Into<String>, issuers: impl IntoIterator<Item = S>) -> Self {
+        let authorization_servers = issuers.into_iter().map(Into::into).collect();
+        Self { resource: resource.into(), authorization_servers, ..Self::default() }
+    }
+
+    /// Reads a document.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the document is too long, no JSON, or lacks `resource`.
+    pub fn parse(document: &[u8]) -> Result<Self, InvalidMetadata> {
+        super::parse(document)
+    }
+
+    /// Whether the metadata is for the server with this address.
+    ///
+    /// It is if both have the same origin, and the path of the resource is the path of the server or leads to it. Metadata of
+    /// another resource must not be used: it would let one server obtain tokens that are meant for another.
+    #[must_use]
+    pub fn is_for(&self, server: &Url) -> bool {
+        let Ok(resource) = Url::parse(&self.resource) else { return false };
+        if resource.origin() != server.origin() || !resource.origin().is_tuple() || resource.fragment().is_some() {
+            return false;
+        }
+        if !resource.username().is_empty() || resource.password().is_some() {
+            return false;
+        }
+        if resource.query().is_some() && resource.query() != server.query() {
+            return false;
+        }
+        let prefix = resource.path().strip_suffix('/').unwrap_or_else(|| resource.path());
+        match server.path().strip_prefix(prefix) {
+            Some(rest) => rest.is_empty() || rest.starts_with('/'),
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! Tokens that the authorization server is asked about (RFC 7662).
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use mcp_server::AuthInfo;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::clock::Clock;
+use super::jwt::claims::{Claims, auth_info, check_times};
+use super::token_cache::{TokenCache, digest_of};
+use super::verifier::{TokenError, TokenVerifier};
+use crate::UnixTime;
+
+/// Asks an authorization server about a token. `HttpIntrospection` does it with HTTP (feature `reqwest`).
+#[async_trait]
+pub trait IntrospectionEndpoint: Send + Sync {
+    /// Returns the introspection response: a JSON object.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no response.
+    async fn introspect(&self, token: &str) -> Result<Vec<u8>, TokenError>;
+}
+
+/// Verifies access tokens by asking the authorization server (RFC 7662), for tokens that are not JWTs, or that must stop to be
+/// valid soon after they were revoked.
+///
+/// Active tokens are remembered for 30 seconds, and inactive ones for 10. The authorization server has to tell the audience
+/// (`aud`), which [`ProtectedResource`](super::ProtectedResource) checks.
+#[must_use]
+pub struct IntrospectionVerifier {
+    issuer: String,
+    endpoint: Box<dyn IntrospectionEndpoint>,
+    inactive: TokenCache<()>,
+    remember_for: Duration,
+    requests: Semaphore,
+    clock: Clock,
+}
+
+/// How long and how many inactive tokens are remembered.
+const INACTIVE_FOR: Duration = Duration::from_secs(10);
+const MAX_INACTIVE: usize = 1000;
+/// The maximum number of requests to the authorization server at the same time.
+const MAX_REQUESTS: usize = 64;
+/// The maximum length of a response.
+const MAX_BYTES: usize = 64 * 1024;
+
+impl IntrospectionVerifier {
+    /// Creates a verifier of the tokens of an issuer.
+    pub fn new(issuer: impl Into<String>, endpoint: impl IntrospectionEndpoint + 'static) -> Self {
+        Self {
+            issuer: issuer.into(),
+            endpoint: Box::new(endpoint),
+            inactive: TokenCache::new(MAX_INACTIVE),
+            remember_for: Duration::from_secs(30),
+            requests: Semaphore::new(MAX_REQUESTS),
+            clock: Clock::default(),
+        }
+    }
+
+    /// Sets for how long an active token is remembered: a token that is revoked is accepted for that long. Defaults to 30
+    /// seconds.
+    pub fn remember_for(mut self, time: Duration) -> Self {
+        self.remember_for = time;
+        self
+    }
+
+    /// Sets the clock that tokens are judged by, for tests. Defaults to the system's.
+    pub fn clock(mut self, now: impl Fn() -> UnixTime + Send + Sync + 'static) -> Self {
+        self.clock = Clock::new(now);
+        self
+    }
+
+    fn judge(&self, response: &[u8], now: UnixTime) -> Result<AuthInfo, TokenError> {
+        if response.len() > MAX_BYTES {
+            return Err(TokenError::unavailable("the introspection response is too large"));
+        }
+        let claims: Claims = serde_json::from_slice(response)
+            .map_err(|_| TokenError::unavailable("the introspection response cannot be read"))?;
+        if claims.get("active") != Some(&Value::Bool(true)) {
+            return Err(TokenError::invalid("it is not active"));
+        }
+        // Not all authorization servers tell it, but one that tells another is not the one that was configured.
+        if claims.get("iss").is_some_and(|issuer| issuer.as_str() != Some(&self.issuer)) {
+            return Err(TokenError::invalid("it is from another issuer"));
+        }
+        if claims.contains_key("exp") {
+            check_times(&claims, now, Duration::ZERO).map_err(TokenError::invalid)?;
+        }
+        auth_info(Some(&self.issuer), claims, &[])
+    }
+}
+
+#[async_trait]
+impl TokenVerifier for IntrospectionVerifier {
+    async fn verify(&self, token: &str) -> Result<AuthInfo, TokenError> {
+        let digest = digest_of(token.as_bytes());
+        if self.inactive.find(&digest, self.clock.now()).is_some() {
+            return Err(TokenError::invalid("it is not active"));
+        }
+        let response = {
+            let _permit = self.requests.try_acquire();
+            let _permit = _permit.map_err(|_| TokenError::unavailable("too many tokens are being introspected"))?;
+            self.endpoint.introspect(token).await?
+        };
+        let now = self.clock.now();
+        let judged = self.judge(&response, now);
+        if let Err(TokenError::Invalid(_)) = &judged {
+            self.inactive.insert(digest, 0, (), now.after(INACTIVE_FOR), now);
+        }
+        judged
+    }
+
+    fn remember_for(&self) -> Duration {
+        self.remember_for
+    }
+}
+
+impl fmt::Debug for IntrospectionVerifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IntrospectionVerifier").field("issuer", &self.issuer).finish_non_exhaustive()
+    }
+}

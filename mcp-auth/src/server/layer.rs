@@ -1,0 +1,183 @@
+//! The tower layer.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response};
+use mcp_server::{AuthInfo, BoxFuture};
+use pin_project_lite::pin_project;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::credentials::Scheme;
+use super::dpop::DPOP_NONCE;
+use super::guard::{Allowed, Checked, Guard};
+use super::metadata::MetadataService;
+use super::refusal::Refusal;
+
+/// A [tower](https://docs.rs/tower) layer that lets in requests with a valid access token; created by
+/// [`ProtectedResource::layer`](super::ProtectedResource::layer).
+///
+/// Clones share the tokens that were verified. Put layers for CORS around it, as browsers send preflight requests without a
+/// token.
+#[derive(Clone)]
+pub struct ProtectLayer(pub(crate) Arc<Guard>);
+
+impl ProtectLayer {
+    /// Returns a service for the metadata of the server, for routers that do not send all requests through this layer.
+    #[must_use]
+    pub fn metadata_service(&self) -> MetadataService {
+        self.0.metadata.clone()
+    }
+}
+
+impl<S> Layer<S> for ProtectLayer {
+    type Service = Protected<S>;
+
+    fn layer(&self, inner: S) -> Protected<S> {
+        Protected { inner, guard: Arc::clone(&self.0) }
+    }
+}
+
+impl fmt::Debug for ProtectLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProtectLayer").field("resource", &self.0.url.as_str()).finish_non_exhaustive()
+    }
+}
+
+/// A service that only gets requests with a valid access token; created by [`ProtectLayer`].
+#[derive(Clone)]
+pub struct Protected<S> {
+    inner: S,
+    guard: Arc<Guard>,
+}
+
+impl<S, B, R> Service<Request<B>> for Protected<S>
+where
+    S: Service<Request<B>, Response = Response<R>> + Clone,
+    R: From<Bytes>,
+{
+    type Response = Response<R>;
+    type Error = S::Error;
+    type Future = ProtectedFuture<S, B, R>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        if self.guard.metadata.has_path(request.uri().path()) {
+            let response = Some(self.guard.metadata.respond(request.method()));
+            return ProtectedFuture { state: State::Refused { response } };
+        }
+        let state = match self.guard.check(&mut request) {
+            Checked::Allowed(auth) => State::Allowed { response: self.call_inner(request, auth), nonce: None },
+            Checked::Refused(scheme, refusal) => State::Refused { response: Some(self.guard.refusal(scheme, refusal)) },
+            Checked::Pending(checking) => {
+                // The service that was ready is the one that has to be called.
+                let service = self.clone();
+                let service = std::mem::replace(self, service);
+                State::Checking { checking, pending: Some((service, request)) }
+            }
+        };
+        ProtectedFuture { state }
+    }
+}
+
+impl<S> Protected<S> {
+    fn call_inner<B>(&mut self, mut request: Request<B>, auth: Arc<AuthInfo>) -> S::Future
+    where
+        S: Service<Request<B>>,
+    {
+        request.extensions_mut().insert(auth);
+        self.inner.call(request)
+    }
+}
+
+impl Guard {
+    fn refusal<R: From<Bytes>>(&self, scheme: Scheme, refusal: Refusal) -> Response<R> {
+        refusal.into_response(&self.challenge_context(scheme))
+    }
+}
+
+impl<S: fmt::Debug> fmt::Debug for Protected<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Protected").field("inner", &self.inner).finish_non_exhaustive()
+    }
+}
+
+pin_project! {
+    /// The future of a [`Protected`] response.
+    pub struct ProtectedFuture<S, B, R>
+    where
+        S: Service<Request<B>, Response = Response<R>>,
+    {
+        #[pin]
+        state: State<S, B, R>,
+    }
+}
+
+pin_project! {
+    #[project = StateProjection]
+    enum State<S, B, R>
+    where
+        S: Service<Request<B>, Response = Response<R>>,
+    {
+        Checking { checking: BoxFuture<Result<Allowed, (Scheme, Refusal)>>, pending: Option<(Protected<S>, Request<B>)> },
+        Allowed { #[pin] response: S::Future, nonce: Option<HeaderValue> },
+        Refused { response: Option<Response<R>> },
+    }
+}
+
+impl<S, B, R> Future for ProtectedFuture<S, B, R>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+    R: From<Bytes>,
+{
+    type Output = Result<Response<R>, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut state = self.project().state;
+        loop {
+            match state.as_mut().project() {
+                StateProjection::Checking { checking, pending } => {
+                    let checked = ready!(checking.as_mut().poll(cx));
+                    // Taken once, as the state changes.
+                    let Some((mut service, request)) = pending.take() else { return Poll::Pending };
+                    let next = match checked {
+                        Ok(Allowed { auth, nonce }) => {
+                            State::Allowed { response: service.call_inner(request, auth), nonce }
+                        }
+                        Err((scheme, refusal)) => {
+                            State::Refused { response: Some(service.guard.refusal(scheme, refusal)) }
+                        }
+                    };
+                    state.set(next);
+                }
+                StateProjection::Allowed { response, nonce } => {
+                    let mut response = ready!(response.poll(cx))?;
+                    if let Some(nonce) = nonce.take() {
+                        response.headers_mut().insert(DPOP_NONCE, nonce);
+                    }
+                    return Poll::Ready(Ok(response));
+                }
+                // Without a response the future was polled after it was ready.
+                StateProjection::Refused { response } => {
+                    return response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)));
+                }
+            }
+        }
+    }
+}
+
+impl<S, B, R> fmt::Debug for ProtectedFuture<S, B, R>
+where
+    S: Service<Request<B>, Response = Response<R>>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ProtectedFuture").finish_non_exhaustive()
+    }
+}
