@@ -157,12 +157,18 @@ pub enum LoginError {
 impl LoginError {
     /// Whether the same can succeed later: the network or a server failed. Tokens are kept.
     #[must_use]
-    pub const fn is_transient(&self) -> bool {
-        matches!(
+    pub fn is_transient(&self) -> bool {
+        let is_outage = matches!(
             self,
             Self::Fetch { error: FetchError::Unreachable(_), .. }
                 | Self::Status { status: 408 | 425 | 429 | 500.., .. }
-        )
+        );
+        is_outage || self.is_refusal("temporarily_unavailable") || self.is_refusal("server_error")
+    }
+
+    /// Whether a token endpoint refused the request with this error.
+    pub(crate) fn is_refusal(&self, code: &str) -> bool {
+        matches!(self, Self::TokenRefused { error, .. } if error.is(code))
     }
 
     /// Whether only a new login helps.

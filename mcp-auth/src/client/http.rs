@@ -124,11 +124,16 @@ impl fmt::Debug for HttpRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpRequest")
             .field("method", &self.method)
-            .field("url", &self.url)
+            .field("url", &shown(&self.url))
             .field("client_assertion", &self.client_assertion)
             .field("dpop_proof", &self.dpop_proof)
             .finish_non_exhaustive()
     }
+}
+
+/// Returns what can be shown of an address. Its query may contain a key.
+pub(super) fn shown(url: &str) -> &str {
+    url.split('?').next().unwrap_or_default()
 }
 
 /// A response to an [`HttpRequest`].

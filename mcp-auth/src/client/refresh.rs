@@ -1,43 +1,139 @@
 //! Refreshing tokens.
 
-use super::{Action, DpopKey, FetchError, Grant, HttpResponse, LoginError};
+use std::collections::VecDeque;
+
+use super::endpoint::{ClientCredentials, EndpointCall, Form, Reply, TokenExpectations, grant_types, read_tokens};
+use super::{Action, DpopKey, FetchError, Grant, HttpResponse, LoginError, OAuthError, Save};
 use crate::UnixTime;
+use crate::metadata::Address;
 
 /// A refresh of tokens, as a machine without I/O. It is driven like a [`Login`](super::Login).
 ///
 /// [`Action::Failed`] with an error that [needs a login](LoginError::needs_login) means that the refresh token is lost; after
-/// any other error, the tokens are still good and the refresh can be repeated.
+/// any other error, the tokens are as good as before and the refresh can be repeated.
+///
+/// An authorization server that rotates refresh tokens takes the second use of one for a theft, and ends the login. So there
+/// must be only one refresh of a grant at a time, in all processes that share it, and its result is stored before it is used:
+/// [`Action::Save`] comes before [`Action::Done`].
 #[derive(Debug)]
 pub struct Refresh {
     grant: Grant,
-    failure: Option<LoginError>,
+    call: Option<EndpointCall>,
+    outbox: VecDeque<Action>,
+    is_saving: bool,
 }
 
 impl Refresh {
     /// Creates a refresh of the tokens of a grant. The key is needed if they are bound to it.
     #[must_use]
-    pub fn new(grant: Grant, key: Option<DpopKey>) -> Self {
-        let _ = key;
-        Self { grant, failure: None }
+    pub fn new(grant: Grant, key: Option<&DpopKey>) -> Self {
+        let mut refresh = Self { grant, call: None, outbox: VecDeque::new(), is_saving: false };
+        match refresh.start(key) {
+            Ok(mut call) => {
+                refresh.outbox.push_back(Action::Fetch(call.request()));
+                refresh.call = Some(call);
+            }
+            Err(error) => refresh.outbox.push_back(Action::Failed(error)),
+        }
+        refresh
+    }
+
+    fn start(&self, key: Option<&DpopKey>) -> Result<EndpointCall, LoginError> {
+        let grant = &self.grant;
+        let refresh_token = grant.tokens.refresh_token.as_ref().ok_or(LoginError::NoRefreshToken)?;
+        if grant.is_dpop_bound() && key.is_none() {
+            return Err(LoginError::Dpop("the key is missing"));
+        }
+        let endpoint = Address::parse(&grant.token_endpoint).map_err(|reason| LoginError::UnsafeAddress {
+            what: "token endpoint",
+            url: grant.token_endpoint.clone(),
+            reason,
+        })?;
+        let form = Form::grant(grant_types::REFRESH_TOKEN)
+            .with("refresh_token", refresh_token.clone())
+            .with("resource", grant.resource.as_str());
+        let client = ClientCredentials::of(&grant.registration);
+        Ok(EndpointCall::new(&endpoint, &client, form, grant.is_dpop_bound()))
     }
 
     /// Returns what to do next.
     #[must_use]
-    pub fn poll(&mut self, now: UnixTime) -> Action {
-        let _ = (now, &self.grant);
-        self.failure.take().map_or(Action::Idle, Action::Failed)
+    pub fn poll(&mut self) -> Action {
+        if self.is_saving {
+            return Action::Idle;
+        }
+        let action = self.outbox.pop_front().unwrap_or(Action::Idle);
+        self.is_saving = matches!(action, Action::Save(_));
+        action
     }
 
     /// Reports the response to an [`Action::Fetch`].
     pub fn handle_response(&mut self, now: UnixTime, response: HttpResponse) {
-        let _ = (now, response);
+        if !self.outbox.is_empty() {
+            return;
+        }
+        let Some(mut call) = self.call.take() else { return };
+        match call.handle_response(response) {
+            Ok(Reply::Repeat(request)) => {
+                self.outbox.push_back(Action::Fetch(request));
+                self.call = Some(call);
+            }
+            Ok(Reply::Response(response)) => self.finish(now, &call, &response),
+            Err(error) => self.outbox.push_back(Action::Failed(error)),
+        }
+    }
+
+    fn finish(&mut self, now: UnixTime, call: &EndpointCall, response: &HttpResponse) {
+        let expected = TokenExpectations {
+            url: call.url(),
+            requested: &self.grant.tokens.scopes,
+            has_proof: call.has_proof(),
+            must_be_bound: self.grant.is_dpop_bound(),
+        };
+        match read_tokens(now, response, &expected) {
+            Ok(mut tokens) => {
+                // Without a new refresh token, the old one stays valid.
+                tokens.refresh_token = tokens.refresh_token.or_else(|| self.grant.tokens.refresh_token.clone());
+                self.grant.tokens = tokens;
+                let grant = Box::new(self.grant.clone());
+                self.outbox.push_back(Action::Save(Save::Grant(grant.clone())));
+                self.outbox.push_back(Action::Done(grant));
+            }
+            Err(LoginError::TokenRefused { error, .. }) if error.is("invalid_grant") => self.give_up(error),
+            Err(error) => {
+                self.forget_unknown_client(&error);
+                self.outbox.push_back(Action::Failed(error));
+            }
+        }
+    }
+
+    /// Drops the tokens: only this error says that the refresh token is not valid any more.
+    fn give_up(&mut self, error: OAuthError) {
+        let Grant { issuer, resource, .. } = self.grant.clone();
+        self.outbox.push_back(Action::Save(Save::ForgetGrant { issuer, resource }));
+        self.outbox.push_back(Action::Failed(LoginError::LoginEnded(error)));
+    }
+
+    /// Drops a registration that the authorization server has forgotten, so that the next login makes a new one.
+    fn forget_unknown_client(&mut self, error: &LoginError) {
+        if error.is_refusal("invalid_client") && self.grant.registration.is_dynamic {
+            let (issuer, client_id) = (self.grant.issuer.clone(), self.grant.registration.client_id.clone());
+            self.outbox.push_back(Action::Save(Save::ForgetRegistration { issuer, client_id }));
+        }
     }
 
     /// Reports that an [`Action::Fetch`] got no response.
     pub fn handle_failure(&mut self, error: FetchError) {
-        let _ = error;
+        if !self.outbox.is_empty() {
+            return;
+        }
+        if let Some(call) = self.call.take() {
+            self.outbox.push_back(Action::Failed(LoginError::Fetch { url: call.url().to_owned(), error }));
+        }
     }
 
     /// Reports that an [`Action::Save`] was done.
-    pub fn handle_saved(&mut self) {}
+    pub const fn handle_saved(&mut self) {
+        self.is_saving = false;
+    }
 }

@@ -42,8 +42,11 @@ fn parse<'a, T: serde::Deserialize<'a>>(document: &'a [u8]) -> Result<T, Invalid
     if document.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
         return Err(InvalidMetadata::NotJson);
     }
-    serde_json::from_slice(document).map_err(|error| match error.classify() {
-        serde_json::error::Category::Data => InvalidMetadata::Member { line: error.line(), column: error.column() },
-        _ => InvalidMetadata::NotJson,
+    serde_json::from_slice(document).map_err(|error| {
+        if error.is_data() {
+            InvalidMetadata::Member { line: error.line(), column: error.column() }
+        } else {
+            InvalidMetadata::NotJson
+        }
     })
 }

@@ -1,16 +1,78 @@
 //! The machine of a login.
+//!
+//! ```text
+//! Discovering --> Registering --> (Refreshing) --> AwaitingRedirect ------------------> RequestingTokens --> Over
+//!                 AskingForClient                  RequestingDeviceCode --> PollingDevice                     ^
+//!                                                  AwaitingAssertion --> (ExchangingIdentity) ----------------+
+//! ```
 
-use super::{Action, FetchError, HttpResponse, LoginConfig, LoginError, PreRegistered, Stored};
-use crate::{Challenge, Secret, UnixTime};
+mod addresses;
+mod authorization;
+mod demand;
+mod device;
+mod discovery;
+mod grants;
+mod registering;
+mod scopes;
+mod target;
 
-/// A login, as a machine without I/O.
+use std::collections::VecDeque;
+
+use zeroize::Zeroizing;
+
+use self::authorization::PendingAuthorization;
+use self::demand::Demand;
+use self::device::{DevicePolling, DeviceProgress};
+use self::discovery::{Discovery, Progress};
+use self::target::{Binding, Target};
+use super::endpoint::{EndpointCall, Reply};
+use super::register;
+use super::{
+    Action, FetchError, HttpRequest, HttpResponse, LoginConfig, LoginError, PreRegistered, Registration, Save, Stored,
+};
+use crate::metadata::Address;
+use crate::{Challenge, Scopes, Secret, UnixTime};
+
+/// A login, as a machine without I/O: it reads no clock, opens no socket, makes no random numbers and signs nothing.
 ///
 /// Call [`poll`](Self::poll), do what it returns, report the result with one of the `handle_` methods, and poll again, until it
-/// returns [`Action::Done`] or [`Action::Failed`].
+/// returns [`Action::Done`] or [`Action::Failed`]. Each action is returned once; until its result is reported, `poll` returns
+/// [`Action::Idle`]. Results that the login does not wait for are ignored.
 #[derive(Debug)]
 pub struct Login {
     config: LoginConfig,
-    failure: Option<LoginError>,
+    stored: Stored,
+    demand: Demand,
+    random: Zeroizing<[u8; Self::RANDOM_BYTES]>,
+    state: State,
+    outbox: VecDeque<Action>,
+    is_saving: bool,
+}
+
+#[derive(Debug)]
+enum State {
+    Start,
+    Discovering(Discovery),
+    Registering { target: Box<Target>, endpoint: Address },
+    AskingForClient(Box<Target>),
+    Refreshing { ready: Box<Ready>, call: EndpointCall },
+    AwaitingRedirect { ready: Box<Ready>, pending: PendingAuthorization },
+    RequestingDeviceCode { ready: Box<Ready>, call: EndpointCall },
+    PollingDevice { ready: Box<Ready>, polling: DevicePolling },
+    AwaitingAssertion(Box<Ready>),
+    ExchangingIdentity { ready: Box<Ready>, call: EndpointCall },
+    RequestingTokens { ready: Box<Ready>, call: EndpointCall },
+    Over,
+}
+
+/// What every way to tokens needs: a registered client, and what to request.
+#[derive(Debug)]
+struct Ready {
+    target: Box<Target>,
+    registration: Registration,
+    scopes: Scopes,
+    token_endpoint: Address,
+    binding: Binding,
 }
 
 /// The error of an authorization response that does not belong to the login. The login still waits for the right one.
@@ -34,58 +96,235 @@ impl Login {
 
     /// Creates a login from its configuration, what is known from earlier ones, the challenges of the response that started it,
     /// and random bytes from a source that is fit for secrets.
+    #[must_use]
     pub fn new(
         config: LoginConfig,
         stored: Stored,
         challenges: &[Challenge],
         random: [u8; Self::RANDOM_BYTES],
     ) -> Self {
-        let _ = (stored, challenges, random);
-        Self { config, failure: None }
+        let (demand, random) = (Demand::new(challenges), Zeroizing::new(random));
+        Self { config, stored, demand, random, state: State::Start, outbox: VecDeque::new(), is_saving: false }
     }
 
     /// Returns what to do next.
     #[must_use]
     pub fn poll(&mut self, now: UnixTime) -> Action {
-        let _ = (now, &self.config);
-        self.failure.take().map_or(Action::Idle, Action::Failed)
+        if self.is_saving {
+            return Action::Idle;
+        }
+        if matches!(self.state, State::Start) {
+            self.start();
+        }
+        if let Some(action) = self.outbox.pop_front() {
+            self.is_saving = matches!(action, Action::Save(_));
+            return action;
+        }
+        let State::PollingDevice { polling, .. } = &mut self.state else { return Action::Idle };
+        if polling.is_asking {
+            return Action::Idle;
+        }
+        match polling.poll(now) {
+            DeviceProgress::Wait(until) => Action::WaitUntil(until),
+            DeviceProgress::Ask => {
+                polling.is_asking = true;
+                Action::Fetch(polling.call.request())
+            }
+            DeviceProgress::Expired => {
+                self.state = State::Over;
+                Action::Failed(LoginError::CodeExpired)
+            }
+        }
     }
 
     /// Reports the response to an [`Action::Fetch`].
     pub fn handle_response(&mut self, now: UnixTime, response: HttpResponse) {
-        let _ = (now, response);
+        if !self.is_ready_for_input() {
+            return;
+        }
+        let result = match std::mem::replace(&mut self.state, State::Over) {
+            State::Discovering(mut discovery) => {
+                let progress = discovery.handle_response(&self.config, &response);
+                progress.and_then(|progress| self.advance_discovery(now, discovery, progress))
+            }
+            State::Registering { target, endpoint } => self.finish_registration(target, &endpoint, &response),
+            State::Refreshing { ready, mut call } => match call.handle_response(response) {
+                Ok(Reply::Repeat(request)) => self.fetch(request, State::Refreshing { ready, call }),
+                Ok(Reply::Response(response)) => self.finish_refresh(now, ready, &call, &response),
+                Err(error) => Err(error),
+            },
+            State::RequestingDeviceCode { ready, mut call } => match call.handle_response(response) {
+                Ok(Reply::Repeat(request)) => self.fetch(request, State::RequestingDeviceCode { ready, call }),
+                Ok(Reply::Response(response)) => self.show_device_code(now, ready, &call, &response),
+                Err(error) => Err(error),
+            },
+            State::PollingDevice { ready, polling } if polling.is_asking => {
+                self.handle_polled(now, ready, polling, response)
+            }
+            State::ExchangingIdentity { ready, mut call } => match call.handle_response(response) {
+                Ok(Reply::Repeat(request)) => self.fetch(request, State::ExchangingIdentity { ready, call }),
+                Ok(Reply::Response(response)) => self.finish_exchange(ready, &call, &response),
+                Err(error) => Err(error),
+            },
+            State::RequestingTokens { ready, mut call } => match call.handle_response(response) {
+                Ok(Reply::Repeat(request)) => self.fetch(request, State::RequestingTokens { ready, call }),
+                Ok(Reply::Response(response)) => self.finish(now, ready, &call, &response),
+                Err(error) => Err(error),
+            },
+            state @ (State::Start
+            | State::AskingForClient(_)
+            | State::AwaitingRedirect { .. }
+            | State::PollingDevice { .. }
+            | State::AwaitingAssertion(_)
+            | State::Over) => {
+                self.state = state;
+                Ok(())
+            }
+        };
+        self.fail_on_error(result);
     }
 
     /// Reports that an [`Action::Fetch`] got no response.
     pub fn handle_failure(&mut self, now: UnixTime, error: FetchError) {
-        let _ = (now, error);
+        if !self.is_ready_for_input() {
+            return;
+        }
+        let fetch_error = |url: &str, error| LoginError::Fetch { url: url.to_owned(), error };
+        let error = match &mut self.state {
+            State::Discovering(discovery) => discovery.handle_failure(error),
+            State::Registering { endpoint, .. } => fetch_error(endpoint.as_str(), error),
+            State::Refreshing { call, .. }
+            | State::RequestingDeviceCode { call, .. }
+            | State::ExchangingIdentity { call, .. }
+            | State::RequestingTokens { call, .. } => fetch_error(call.url(), error),
+            State::PollingDevice { polling, .. } if polling.is_asking => {
+                let error = fetch_error(polling.call.url(), error);
+                if polling.goes_on_after(now, &error) {
+                    return;
+                }
+                error
+            }
+            State::Start
+            | State::AskingForClient(_)
+            | State::AwaitingRedirect { .. }
+            | State::PollingDevice { .. }
+            | State::AwaitingAssertion(_)
+            | State::Over => return,
+        };
+        self.fail_on_error(Err(error));
     }
 
-    /// Reports the address that the browser was sent back to after an [`Action::OpenBrowser`]: the whole address, or what follows its host.
+    /// Reports the address that the browser was sent back to after an [`Action::OpenBrowser`]: the whole address, or what
+    /// follows its host.
     ///
     /// # Errors
     ///
-    /// Returns an error if the address does not belong to this login, which then goes on waiting.
-    pub fn handle_redirect(&mut self, now: UnixTime, redirect: &str) -> Result<(), RedirectError> {
-        let _ = (now, redirect);
-        Err(RedirectError::NotExpected)
+    /// Returns an error if the address does not belong to this login, which then goes on waiting: anyone can send a browser to
+    /// the redirect URI.
+    pub fn handle_redirect(&mut self, redirect: &str) -> Result<(), RedirectError> {
+        if !self.is_ready_for_input() {
+            return Err(RedirectError::NotExpected);
+        }
+        let State::AwaitingRedirect { pending, .. } = &self.state else { return Err(RedirectError::NotExpected) };
+        let code = pending.read_response(redirect)?;
+        let result = match (code, std::mem::replace(&mut self.state, State::Over)) {
+            (Ok(code), State::AwaitingRedirect { ready, pending }) => {
+                self.request_tokens_for_code(ready, &pending, code)
+            }
+            (Ok(_), _) => Ok(()),
+            (Err(error), _) => Err(error),
+        };
+        self.fail_on_error(result);
+        Ok(())
     }
 
     /// Provides what an [`Action::AskForClient`] asks for.
-    pub fn handle_client(&mut self, now: UnixTime, client: PreRegistered) {
-        let _ = (now, client);
+    pub fn handle_client(&mut self, client: &PreRegistered) {
+        if !self.is_ready_for_input() || !matches!(self.state, State::AskingForClient(_)) {
+            return;
+        }
+        let State::AskingForClient(target) = std::mem::replace(&mut self.state, State::Over) else { return };
+        let registration = register::bind(client, &target.server);
+        self.save(Save::Registration(registration.clone()));
+        let result = self.start_flow(target, registration);
+        self.fail_on_error(result);
     }
 
     /// Provides what an [`Action::SupplyAssertion`] asks for.
-    pub fn handle_assertion(&mut self, now: UnixTime, assertion: Secret) {
-        let _ = (now, assertion);
+    pub fn handle_assertion(&mut self, assertion: Secret) {
+        if !self.is_ready_for_input() || !matches!(self.state, State::AwaitingAssertion(_)) {
+            return;
+        }
+        let State::AwaitingAssertion(ready) = std::mem::replace(&mut self.state, State::Over) else { return };
+        let result = self.use_assertion(ready, assertion);
+        self.fail_on_error(result);
     }
 
-    /// Reports that what the flow asked for is not provided, which fails it.
+    /// Reports that what the login asked a person or the host for is not provided, which fails the login.
     pub fn handle_declined(&mut self) {
-        self.failure = Some(LoginError::Declined);
+        let is_asking = matches!(
+            self.state,
+            State::AskingForClient(_)
+                | State::AwaitingAssertion(_)
+                | State::AwaitingRedirect { .. }
+                | State::PollingDevice { .. }
+        );
+        if is_asking {
+            self.outbox.clear();
+            self.fail_on_error(Err(LoginError::Declined));
+        }
     }
 
     /// Reports that an [`Action::Save`] was done.
-    pub fn handle_saved(&mut self) {}
+    pub const fn handle_saved(&mut self) {
+        self.is_saving = false;
+    }
+
+    /// Whether all actions were returned, so that an input can be the result of the last one.
+    fn is_ready_for_input(&self) -> bool {
+        !self.is_saving && self.outbox.is_empty()
+    }
+
+    fn start(&mut self) {
+        let mut preferred = Vec::new();
+        preferred.extend(self.config.pre_registered.as_ref().and_then(|client| client.issuer.clone()));
+        preferred.extend(self.stored.grant.as_ref().map(|grant| grant.issuer.clone()));
+        preferred.extend(self.stored.registrations.iter().map(|registration| registration.issuer.clone()));
+        let named = self.demand.resource_metadata.as_deref();
+        let discovery = Discovery::new(&self.config, named, preferred);
+        let result = discovery.and_then(|mut discovery| {
+            let progress = discovery.next(&self.config)?;
+            // The first step is always a request: the well-known places are never empty.
+            if let Progress::Fetch(request) = progress {
+                self.outbox.push_back(Action::Fetch(request));
+            }
+            self.state = State::Discovering(discovery);
+            Ok(())
+        });
+        self.fail_on_error(result);
+    }
+
+    fn advance_discovery(&mut self, now: UnixTime, discovery: Discovery, progress: Progress) -> Result<(), LoginError> {
+        match progress {
+            Progress::Fetch(request) => self.fetch(request, State::Discovering(discovery)),
+            Progress::Found(target) => self.choose_registration(now, target),
+        }
+    }
+
+    fn fetch(&mut self, request: HttpRequest, state: State) -> Result<(), LoginError> {
+        self.outbox.push_back(Action::Fetch(request));
+        self.state = state;
+        Ok(())
+    }
+
+    fn save(&mut self, change: Save) {
+        self.outbox.push_back(Action::Save(change));
+    }
+
+    fn fail_on_error(&mut self, result: Result<(), LoginError>) {
+        if let Err(error) = result {
+            self.state = State::Over;
+            self.outbox.push_back(Action::Failed(error));
+        }
+    }
 }

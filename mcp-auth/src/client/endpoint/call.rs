@@ -1,0 +1,85 @@
+//! One request to an endpoint, repeated with the nonces that it demands.
+
+use url::Url;
+
+use super::super::{DpopProof, HttpMethod, HttpRequest, HttpResponse, LoginError, OAuthError};
+use super::{ClientCredentials, DpopNonce, Form, MAX_TOKEN_RESPONSE_BYTES};
+use crate::metadata::Address;
+
+/// How often a request is repeated because the endpoint demands another nonce.
+const MAX_NONCES: usize = 3;
+
+/// A request to an endpoint, which can be sent several times.
+#[derive(Debug)]
+pub(crate) struct EndpointCall {
+    request: HttpRequest,
+    /// What proofs are for, if the request needs them.
+    proof: Option<DpopProof>,
+    nonce: DpopNonce,
+    sent_nonce: Option<String>,
+    nonces: usize,
+}
+
+/// What becomes of a response.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// The request has to be repeated with a nonce.
+    Repeat(HttpRequest),
+    /// It is the result.
+    Response(HttpResponse),
+}
+
+impl EndpointCall {
+    pub(crate) fn new(endpoint: &Address, client: &ClientCredentials<'_>, form: Form, with_proof: bool) -> Self {
+        let request = client.post(endpoint.as_str(), form, MAX_TOKEN_RESPONSE_BYTES);
+        let proof =
+            with_proof.then(|| DpopProof { method: HttpMethod::Post, url: without_query(endpoint.url()), nonce: None });
+        Self { request, proof, nonce: DpopNonce::new(), sent_nonce: None, nonces: 0 }
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        &self.request.url
+    }
+
+    pub(crate) const fn has_proof(&self) -> bool {
+        self.proof.is_some()
+    }
+
+    /// Returns the request to send.
+    pub(crate) fn request(&mut self) -> HttpRequest {
+        let mut request = self.request.clone();
+        self.sent_nonce = self.nonce.current().map(str::to_owned);
+        request.dpop_proof = self.proof.clone().map(|proof| DpopProof { nonce: self.sent_nonce.clone(), ..proof });
+        request
+    }
+
+    /// Takes the response.
+    pub(crate) fn handle_response(&mut self, response: HttpResponse) -> Result<Reply, LoginError> {
+        if response.body.len() > MAX_TOKEN_RESPONSE_BYTES {
+            return Err(LoginError::InvalidTokenResponse("it is too long"));
+        }
+        if self.proof.is_none() {
+            return Ok(Reply::Response(response));
+        }
+        let is_new = self.nonce.update(self.sent_nonce.as_deref(), response.dpop_nonce.as_deref());
+        let is_demanded =
+            !response.is_success() && OAuthError::parse(&response.body).is_some_and(|error| error.is("use_dpop_nonce"));
+        if !is_demanded {
+            self.nonces = 0;
+            return Ok(Reply::Response(response));
+        }
+        if !is_new || self.nonces == MAX_NONCES {
+            return Err(LoginError::Dpop("the authorization server refuses the nonce that it demands"));
+        }
+        self.nonces += 1;
+        Ok(Reply::Repeat(self.request()))
+    }
+}
+
+/// Returns what a proof names a request by.
+fn without_query(url: &Url) -> String {
+    let mut url = url.clone();
+    url.set_query(None);
+    url.set_fragment(None);
+    url.into()
+}

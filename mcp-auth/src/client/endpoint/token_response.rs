@@ -1,0 +1,120 @@
+//! What a token endpoint responds.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::super::{HttpResponse, LoginError, OAuthError, TokenType, Tokens};
+use super::MAX_TOKEN_BYTES;
+use crate::{Scopes, Secret, UnixTime};
+
+/// What the response to a request for tokens is checked against.
+pub(crate) struct TokenExpectations<'a> {
+    /// The address of the endpoint, for errors.
+    pub(crate) url: &'a str,
+    /// The scopes that were requested. They are granted unless the response says otherwise.
+    pub(crate) requested: &'a Scopes,
+    /// Whether a DPoP proof was sent.
+    pub(crate) has_proof: bool,
+    /// Whether tokens must be bound to the key.
+    pub(crate) must_be_bound: bool,
+}
+
+#[derive(Deserialize)]
+struct Body {
+    access_token: Option<Secret>,
+    token_type: Option<String>,
+    refresh_token: Option<Secret>,
+    expires_in: Option<Value>,
+    scope: Option<Value>,
+    issued_token_type: Option<String>,
+}
+
+/// Reads the tokens of a response.
+pub(crate) fn read_tokens(
+    now: UnixTime,
+    response: &HttpResponse,
+    expected: &TokenExpectations<'_>,
+) -> Result<Tokens, LoginError> {
+    let body = read_body(response, expected.url)?;
+    let access_token =
+        read_token(body.access_token)?.ok_or(LoginError::InvalidTokenResponse("it has no access token"))?;
+    let token_type = body.token_type.as_deref().ok_or(LoginError::InvalidTokenResponse("it has no token type"))?;
+    let token_type = if token_type.eq_ignore_ascii_case("Bearer") {
+        TokenType::Bearer
+    } else if token_type.eq_ignore_ascii_case("DPoP") {
+        TokenType::Dpop
+    } else {
+        return Err(LoginError::InvalidTokenResponse("its token type is neither Bearer nor DPoP"));
+    };
+    match token_type {
+        TokenType::Dpop if !expected.has_proof => {
+            return Err(LoginError::InvalidTokenResponse("its token is bound to a key, but none was used"));
+        }
+        TokenType::Bearer if expected.must_be_bound => {
+            return Err(LoginError::Dpop("the authorization server issued one that is not"));
+        }
+        TokenType::Dpop | TokenType::Bearer => {}
+    }
+    let scopes = match body.scope {
+        None | Some(Value::Null) => expected.requested.clone(),
+        Some(Value::String(text)) if text.trim().is_empty() => expected.requested.clone(),
+        Some(Value::String(text)) => text
+            .parse()
+            .map_err(|_| LoginError::InvalidTokenResponse("its scope has characters that are not allowed"))?,
+        Some(_) => return Err(LoginError::InvalidTokenResponse("its scope is not a string")),
+    };
+    let expires_at = read_lifetime(body.expires_in.as_ref())?.map(|lifetime| now.after(lifetime));
+    Ok(Tokens { access_token, token_type, refresh_token: read_token(body.refresh_token)?, expires_at, scopes })
+}
+
+/// Reads the assertion that an identity provider issued in exchange for the identity of its user.
+pub(crate) fn read_exchanged_assertion(response: &HttpResponse, url: &str, wanted: &str) -> Result<Secret, LoginError> {
+    let body = read_body(response, url)?;
+    if body.issued_token_type.as_deref() != Some(wanted) {
+        return Err(LoginError::InvalidTokenResponse("it is not the kind of token that was requested"));
+    }
+    read_token(body.access_token)?.ok_or(LoginError::InvalidTokenResponse("it has no token"))
+}
+
+fn read_body(response: &HttpResponse, url: &str) -> Result<Body, LoginError> {
+    // Some servers respond with errors in successful responses.
+    let error = OAuthError::parse(&response.body);
+    if !response.is_success() || error.is_some() {
+        let url = url.to_owned();
+        return Err(match error {
+            // An error of the server's own is no judgement of the request.
+            Some(error) if response.status < 500 => LoginError::TokenRefused { url, error },
+            _ => LoginError::Status { url, status: response.status },
+        });
+    }
+    serde_json::from_slice(&response.body)
+        .map_err(|_| LoginError::InvalidTokenResponse("it is not JSON with members of the right types"))
+}
+
+/// Checks that a token can be sent in a header.
+fn read_token(token: Option<Secret>) -> Result<Option<Secret>, LoginError> {
+    let Some(token) = token.filter(|token| !token.expose().is_empty()) else { return Ok(None) };
+    if token.expose().len() > MAX_TOKEN_BYTES {
+        return Err(LoginError::InvalidTokenResponse("its token is too long"));
+    }
+    if !token.expose().bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(LoginError::InvalidTokenResponse("its token has characters that are not allowed"));
+    }
+    Ok(Some(token))
+}
+
+/// Reads a number of seconds, which some servers send as a text.
+pub(crate) fn read_lifetime(value: Option<&Value>) -> Result<Option<Duration>, LoginError> {
+    let seconds = match value {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Number(number)) => {
+            number.as_u64().or_else(|| number.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64))
+        }
+        Some(Value::String(text)) => text.trim().parse().ok(),
+        Some(_) => None,
+    };
+    let seconds = seconds.ok_or(LoginError::InvalidTokenResponse("its lifetime is not a number of seconds"))?;
+    Ok(Some(Duration::from_secs(seconds)))
+}
