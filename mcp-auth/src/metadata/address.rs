@@ -167,7 +167,8 @@ fn is_private_v6(ip: Ipv6Addr) -> bool {
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.as_str(), f)
+        // A query may contain a key.
+        fmt::Debug::fmt(self.as_str().split('?').next().unwrap_or_default(), f)
     }
 }
 

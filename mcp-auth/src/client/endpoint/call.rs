@@ -2,6 +2,7 @@
 
 use url::Url;
 
+use super::super::http::shown;
 use super::super::{DpopProof, HttpMethod, HttpRequest, HttpResponse, LoginError, OAuthError};
 use super::{ClientCredentials, DpopNonce, Form, MAX_TOKEN_RESPONSE_BYTES};
 use crate::metadata::Address;
@@ -37,8 +38,9 @@ impl EndpointCall {
         Self { request, proof, nonce: DpopNonce::new(), sent_nonce: None, nonces: 0 }
     }
 
+    /// Returns the address of the endpoint, as it can be shown.
     pub(crate) fn url(&self) -> &str {
-        &self.request.url
+        shown(&self.request.url)
     }
 
     pub(crate) const fn has_proof(&self) -> bool {

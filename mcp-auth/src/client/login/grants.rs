@@ -72,7 +72,7 @@ impl Login {
             && grant.registration.client_id == ready.registration.client_id;
         // A refresh cannot add scopes, and cannot bind a token to a key that it was not bound to before.
         let is_enough = grant.requested_scopes.contains_all(&ready.scopes) && !self.demand.is_step_up;
-        let is_bindable = grant.is_dpop_bound() == ready.binding.with_proof || !ready.binding.must_be_bound;
+        let is_bindable = if grant.is_dpop_bound() { ready.binding.with_proof } else { !ready.binding.must_be_bound };
         grant.tokens.refresh_token.clone().filter(|_| is_same && is_enough && is_bindable)
     }
 
@@ -93,14 +93,32 @@ impl Login {
                 self.succeed(&ready, tokens);
                 Ok(())
             }
-            // The refresh token is lost, but a person can log in again.
-            Err(LoginError::TokenRefused { .. }) => {
-                let (issuer, resource) = (ready.target.issuer().to_owned(), ready.target.resource.clone());
-                self.save(Save::ForgetGrant { issuer, resource });
-                self.request_consent(ready)
-            }
-            Err(error) => Err(error),
+            Err(error) => self.recover_from_refusal(now, ready, error),
         }
+    }
+
+    /// Goes on without the refresh token, if it was refused for good: a person can log in again.
+    fn recover_from_refusal(&mut self, now: UnixTime, ready: Box<Ready>, error: LoginError) -> Result<(), LoginError> {
+        let is_final = matches!(error, LoginError::TokenRefused { .. }) && !error.is_transient();
+        if !is_final {
+            return Err(error);
+        }
+        if error.is_refusal("invalid_grant") {
+            let (issuer, resource) = (ready.target.issuer().to_owned(), ready.target.resource.clone());
+            self.save(Save::ForgetGrant { issuer, resource });
+        }
+        if error.is_refusal("invalid_client") && ready.registration.is_dynamic {
+            self.forget_registration(&ready.registration);
+            self.stored.registrations.retain(|kept| *kept != ready.registration);
+            return self.choose_registration(now, ready.target);
+        }
+        self.request_consent(ready)
+    }
+
+    /// Drops a registration that the authorization server has forgotten.
+    fn forget_registration(&mut self, registration: &Registration) {
+        let (issuer, client_id) = (registration.issuer.clone(), registration.client_id.clone());
+        self.save(Save::ForgetRegistration { issuer, client_id });
     }
 
     fn request_consent(&mut self, ready: Box<Ready>) -> Result<(), LoginError> {
@@ -247,9 +265,8 @@ impl Login {
             }
             Err(error) => {
                 if error.is_refusal("invalid_client") && ready.registration.is_dynamic {
-                    // The authorization server has forgotten the client, so that the next login has to register it again.
-                    let Registration { issuer, client_id, .. } = ready.registration;
-                    self.save(Save::ForgetRegistration { issuer, client_id });
+                    // The next login registers the client again. This one cannot: its code is for the forgotten client.
+                    self.forget_registration(&ready.registration);
                 }
                 Err(error)
             }

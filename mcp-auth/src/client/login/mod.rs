@@ -17,6 +17,7 @@ mod scopes;
 mod target;
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use zeroize::Zeroizing;
 
@@ -26,6 +27,7 @@ use self::device::{DevicePolling, DeviceProgress};
 use self::discovery::{Discovery, Progress};
 use self::target::{Binding, Target};
 use super::endpoint::{EndpointCall, Reply};
+use super::http::shown;
 use super::register;
 use super::{
     Action, FetchError, HttpRequest, HttpResponse, LoginConfig, LoginError, PreRegistered, Registration, Save, Stored,
@@ -38,7 +40,6 @@ use crate::{Challenge, Scopes, Secret, UnixTime};
 /// Call [`poll`](Self::poll), do what it returns, report the result with one of the `handle_` methods, and poll again, until it
 /// returns [`Action::Done`] or [`Action::Failed`]. Each action is returned once; until its result is reported, `poll` returns
 /// [`Action::Idle`]. Results that the login does not wait for are ignored.
-#[derive(Debug)]
 pub struct Login {
     config: LoginConfig,
     stored: Stored,
@@ -88,6 +89,13 @@ pub enum RedirectError {
     /// The response is not to the request of this login.
     #[error("the authorization response does not belong to this login")]
     OtherState,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The random bytes become the state and the verifier.
+        f.debug_struct("Login").field("server", &self.config.server).finish_non_exhaustive()
+    }
 }
 
 impl Login {
@@ -189,7 +197,7 @@ impl Login {
         if !self.is_ready_for_input() {
             return;
         }
-        let fetch_error = |url: &str, error| LoginError::Fetch { url: url.to_owned(), error };
+        let fetch_error = |url: &str, error| LoginError::Fetch { url: shown(url).to_owned(), error };
         let error = match &mut self.state {
             State::Discovering(discovery) => discovery.handle_failure(error),
             State::Registering { endpoint, .. } => fetch_error(endpoint.as_str(), error),
@@ -244,9 +252,17 @@ impl Login {
             return;
         }
         let State::AskingForClient(target) = std::mem::replace(&mut self.state, State::Over) else { return };
-        let registration = register::bind(client, &target.server);
-        self.save(Save::Registration(registration.clone()));
-        let result = self.start_flow(target, registration);
+        let result = match &client.issuer {
+            Some(registered) if registered != target.issuer() => Err(LoginError::RegisteredElsewhere {
+                registered: registered.clone(),
+                issuer: target.issuer().to_owned(),
+            }),
+            _ => {
+                let registration = register::bind(client, &target.server);
+                self.save(Save::Registration(registration.clone()));
+                self.start_flow(target, registration)
+            }
+        };
         self.fail_on_error(result);
     }
 
