@@ -142,6 +142,6 @@ pub use session::{
 #[cfg(feature = "memory")]
 pub use transport::MemoryTransport;
 pub use transport::{
-    Clock, CredentialFingerprint, CredentialSource, OutgoingMessage, ResponseHandle, ServerLossAction, Transport,
-    TransportCommand, TransportHandle, TransportKind,
+    Clock, CredentialFingerprint, CredentialSource, OutgoingMessage, PausedTimeouts, ResponseHandle, ServerLossAction,
+    Transport, TransportCommand, TransportHandle, TransportKind,
 };

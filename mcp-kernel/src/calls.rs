@@ -4,7 +4,8 @@
 //!            start
 //!              |
 //!          in flight ---- progress: restarts the idle timeout
-//!              |     \--- request of the peer: stops the idle timeout until it has a response
+//!              |     |--- request of the peer: stops the idle timeout until it has a response
+//!              |     \--- pause: stops both timeouts, which continue afterwards with what was left
 //!     ________/|\________________
 //!    |      |      |      |      |
 //!  result error cancel timeout disconnect      exactly one of them
@@ -62,6 +63,69 @@ pub(crate) struct OpenCall {
     idle_at: Option<Time>,
     limit_at: Option<Time>,
     peer_requests: PeerRequests,
+    /// How many pauses the call is in, also those of all calls.
+    pauses: usize,
+    /// Since when it is paused: no deadline of the call is armed, and the times above are what they were then.
+    paused_at: Option<Time>,
+}
+
+impl OpenCall {
+    /// Restarts the idle timeout.
+    fn restart_idle(&mut self, now: Time, call: CallId, deadlines: &mut Deadlines) {
+        let Some(idle) = self.idle else { return };
+        let at = self.paused_at.unwrap_or(now) + idle;
+        self.idle_at = Some(at);
+        if self.paused_at.is_none() {
+            deadlines.arm(at, DeadlineKind::IdleTimeout(call));
+        }
+    }
+
+    fn arm(&self, call: CallId, deadlines: &mut Deadlines) {
+        if let Some(at) = self.idle_at {
+            deadlines.arm(at, DeadlineKind::IdleTimeout(call));
+        }
+        if let Some(at) = self.limit_at {
+            deadlines.arm(at, DeadlineKind::TotalTimeout(call));
+        }
+    }
+
+    fn disarm(&self, call: CallId, deadlines: &mut Deadlines) {
+        if let Some(at) = self.idle_at {
+            deadlines.disarm(at, DeadlineKind::IdleTimeout(call));
+        }
+        if let Some(at) = self.limit_at {
+            deadlines.disarm(at, DeadlineKind::TotalTimeout(call));
+        }
+    }
+
+    /// Stops the timeouts. `closed_at` is when a request of the peer was last closed.
+    fn pause(&mut self, now: Time, call: CallId, closed_at: Option<Time>, deadlines: &mut Deadlines) {
+        self.pauses += 1;
+        if self.paused_at.is_some() {
+            return;
+        }
+        self.disarm(call, deadlines);
+        self.paused_at = Some(now);
+        // What a request of the peer has added to the idle timeout would be known only when the deadline has come.
+        let due = closed_at.and_then(|at| Some(at + self.idle?));
+        self.idle_at = self.idle_at.map(|at| due.map_or(at, |due| at.max(due)));
+    }
+
+    /// Continues the timeouts, unless the call is in another pause.
+    fn resume(&mut self, now: Time, call: CallId, closed_at: Option<Time>, deadlines: &mut Deadlines) {
+        self.pauses = self.pauses.saturating_sub(1);
+        if self.pauses > 0 {
+            return;
+        }
+        let Some(paused_at) = self.paused_at.take() else { return };
+        let paused = now.duration_since(paused_at);
+        self.limit_at = self.limit_at.map(|at| at + paused);
+        self.idle_at = match self.idle {
+            Some(idle) if self.idle_at.is_some() && closed_at > Some(paused_at) => Some(now + idle),
+            _ => self.idle_at.map(|at| at + paused),
+        };
+        self.arm(call, deadlines);
+    }
 }
 
 /// The requests of the peer that are in flight: as long as there are any, the peer waits for us.
@@ -84,6 +148,8 @@ pub(crate) struct Calls {
     parked: BTreeSet<CallId>,
     /// Whether the peer returned an id as text.
     returns_text_ids: bool,
+    /// How many pauses of all calls there are.
+    pauses: usize,
 }
 
 impl Calls {
@@ -96,15 +162,20 @@ impl Calls {
         let (call, id) = (CallId::new(self.started), RequestId::from(i64::try_from(self.started).unwrap_or(i64::MAX)));
         let idle_at = options.idle_timeout.map(|idle| now + idle);
         let limit_at = options.total_timeout.map(|limit| now + limit);
-        if let Some(at) = idle_at {
-            deadlines.arm(at, DeadlineKind::IdleTimeout(call));
+        let open = OpenCall {
+            id: id.clone(),
+            token: None,
+            related: None,
+            idle: options.idle_timeout,
+            idle_at,
+            limit_at,
+            peer_requests: PeerRequests::default(),
+            pauses: self.pauses,
+            paused_at: (self.pauses > 0).then_some(now),
+        };
+        if self.pauses == 0 {
+            open.arm(call, deadlines);
         }
-        if let Some(at) = limit_at {
-            deadlines.arm(at, DeadlineKind::TotalTimeout(call));
-        }
-        let (token, related, peer_requests) = (None, None, PeerRequests::default());
-        let open =
-            OpenCall { id: id.clone(), token, related, idle: options.idle_timeout, idle_at, limit_at, peer_requests };
         self.open.insert(call, open);
         (call, id)
     }
@@ -113,13 +184,46 @@ impl Calls {
     pub(crate) fn end(&mut self, call: CallId, deadlines: &mut Deadlines) -> Option<OpenCall> {
         let ended = self.open.remove(&call)?;
         self.parked.remove(&call);
-        if let Some(at) = ended.idle_at {
-            deadlines.disarm(at, DeadlineKind::IdleTimeout(call));
+        ended.disarm(call, deadlines);
+        Some(ended)
+    }
+
+    /// Stops the timeouts of a call, or of all calls, also of those that are made before they continue.
+    pub(crate) fn pause(&mut self, now: Time, call: Option<CallId>, deadlines: &mut Deadlines) {
+        if call.is_none() {
+            self.pauses += 1;
         }
-        if let Some(at) = ended.limit_at {
+        let of_no_call = self.peer_requests.closed_at;
+        for (call, open) in self.selected(call) {
+            open.pause(now, *call, of_no_call.max(open.peer_requests.closed_at), deadlines);
+        }
+    }
+
+    /// Continues what [`pause`](Self::pause) has stopped.
+    pub(crate) fn resume(&mut self, now: Time, call: Option<CallId>, deadlines: &mut Deadlines) {
+        if call.is_none() {
+            self.pauses = self.pauses.saturating_sub(1);
+        }
+        let of_no_call = self.peer_requests.closed_at;
+        for (call, open) in self.selected(call) {
+            open.resume(now, *call, of_no_call.max(open.peer_requests.closed_at), deadlines);
+        }
+    }
+
+    /// Returns a call, or all calls.
+    fn selected(&mut self, call: Option<CallId>) -> impl Iterator<Item = (&CallId, &mut OpenCall)> {
+        let range = match call {
+            Some(call) => self.open.range_mut(call..=call),
+            None => self.open.range_mut(..),
+        };
+        range.into_iter()
+    }
+
+    /// Removes the total timeout of a call.
+    pub(crate) fn clear_total_timeout(&mut self, call: CallId, deadlines: &mut Deadlines) {
+        if let Some(at) = self.open.get_mut(&call).and_then(|open| open.limit_at.take()) {
             deadlines.disarm(at, DeadlineKind::TotalTimeout(call));
         }
-        Some(ended)
     }
 
     pub(crate) fn get_mut(&mut self, call: CallId) -> Option<&mut OpenCall> {
@@ -176,11 +280,9 @@ impl Calls {
     ) -> Option<CallId> {
         let call = self.by_number(progress.progress_token.as_i64()?)?;
         let open = self.open.get_mut(&call)?;
-        if let (Some(idle), Some(old)) = (open.idle, open.idle_at) {
+        if let Some(old) = open.idle_at {
             deadlines.disarm(old, DeadlineKind::IdleTimeout(call));
-            let at = now + idle;
-            open.idle_at = Some(at);
-            deadlines.arm(at, DeadlineKind::IdleTimeout(call));
+            open.restart_idle(now, call, deadlines);
         }
         if let Some(token) = &open.token {
             progress.progress_token = token.clone();
@@ -207,12 +309,9 @@ impl Calls {
             let Some(open) = self.open.get_mut(&call) else { continue };
             if open.peer_requests.open > 0 {
                 self.parked.insert(call);
-            } else if open.idle_at.is_none()
-                && let Some(at) = open.idle.map(|idle| now + idle)
-            {
+            } else if open.idle_at.is_none() && open.idle.is_some() {
                 self.parked.remove(&call);
-                open.idle_at = Some(at);
-                deadlines.arm(at, DeadlineKind::IdleTimeout(call));
+                open.restart_idle(now, call, deadlines);
             }
         }
     }

@@ -12,7 +12,7 @@ use crate::call::headers::HeadersOf;
 use crate::close_reason::CloseReason;
 use crate::context::CallContext;
 use crate::error::Error;
-use crate::state::timers::Sleep;
+use crate::state::pauses::Timeout;
 use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared, Started};
 use crate::transport::{CredentialFingerprint, TransportKind};
@@ -29,7 +29,7 @@ pub(crate) struct Exchange<'a> {
     headers_of: HeadersOf,
     call: Option<(CallId, Revision)>,
     /// Limits how long the request waits to be sent.
-    send_timeout: Option<Sleep>,
+    send_timeout: Option<Timeout>,
     waiter: Option<Waiter>,
     on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
 }
@@ -94,7 +94,7 @@ impl<'a> Exchange<'a> {
             Started::Wait => {
                 let limit = self.options.idle_timeout.into_iter().chain(self.options.total_timeout).min();
                 if self.send_timeout.is_none() {
-                    self.send_timeout = limit.map(|limit| Sleep::new(self.shared, limit));
+                    self.send_timeout = limit.map(|limit| Timeout::new(self.shared, limit));
                 }
                 match &mut self.send_timeout {
                     Some(timeout) => match Pin::new(timeout).poll(cx) {

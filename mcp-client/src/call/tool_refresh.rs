@@ -15,7 +15,7 @@ use futures_util::future::{Either, select};
 use crate::cache::Owner;
 use crate::client::Client;
 use crate::context::CallExtensions;
-use crate::state::timers::Sleep;
+use crate::state::pauses::Timeout;
 use crate::state::waiters::{Waiter, Waiters};
 use crate::state::{Core, Shared};
 
@@ -79,7 +79,7 @@ pub(crate) async fn refresh_tools(client: &Client, extensions: &CallExtensions) 
         }
         true
     };
-    let was_successful = match select(pin!(listing), Sleep::new(shared, TIMEOUT)).await {
+    let was_successful = match select(pin!(listing), Timeout::new(shared, TIMEOUT)).await {
         Either::Left((was_successful, _)) => was_successful,
         Either::Right(_) => false,
     };

@@ -25,6 +25,7 @@ use crate::client::Client;
 use crate::context::CallExtensions;
 use crate::error::Error;
 use crate::request_handlers::BoxFuture;
+use crate::state::pauses::Timeout;
 use crate::state::timers::Sleep;
 use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared, Started};
@@ -208,19 +209,20 @@ async fn open(
     }
 }
 
-/// Opens a subscription, and waits for its acknowledgement for up to the idle timeout.
+/// Opens a subscription, for up to the idle timeout, and waits for its acknowledgement for up to that time.
 async fn open_modern(
     shared: &Arc<Shared>,
     wanted: &SubscriptionFilter,
     extensions: &CallExtensions,
 ) -> Result<(ChangeSource, SubscriptionFilter), Failure> {
-    let mut timeout = shared.settings.call_options.idle_timeout.map(|idle| Sleep::new(shared, idle));
+    let limit = shared.settings.call_options.idle_timeout;
+    let mut send_timeout = limit.map(|limit| Timeout::new(shared, limit));
     let mut waiter = Waiter::new(shared, |core| &mut core.ready_waiters);
     let mut opened: Option<(ChangeSource, CallId, Revision)> = None;
     let acknowledged = poll_fn(|cx| {
         if opened.is_none() {
             let started = shared.with(|core, now| {
-                let started = core.start_listening(now, wanted, extensions);
+                let started = core.start_listening(now, wanted, extensions, limit);
                 if let Started::Wait = started {
                     waiter.wait(core, cx.waker());
                 }
@@ -229,6 +231,7 @@ async fn open_modern(
             match started {
                 Started::Call(call, revision) => {
                     opened = Some((ChangeSource::new(shared, Origin::Call(call)), call, revision));
+                    send_timeout = None;
                 }
                 Started::Failed(error) => return Poll::Ready(Err(Failure::Local(error.into()))),
                 Started::Closed(closed) => return Poll::Ready(Err(Failure::Local(closed.into()))),
@@ -240,7 +243,7 @@ async fn open_modern(
         {
             return Poll::Ready(acknowledged);
         }
-        match &mut timeout {
+        match &mut send_timeout {
             Some(timeout) => Pin::new(timeout).poll(cx).map(|()| Err(Failure::Local(Error::TimedOut))),
             None => Poll::Pending,
         }

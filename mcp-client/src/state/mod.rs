@@ -3,12 +3,14 @@
 mod events;
 pub(crate) mod inbox;
 pub(crate) mod memory_size;
+pub(crate) mod pauses;
 pub(crate) mod timers;
 pub(crate) mod waiters;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::task::Waker;
+use std::time::Duration;
 
 use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, ServerFacts, Transmit};
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
@@ -28,6 +30,7 @@ use crate::transport::CredentialFingerprint;
 use crate::transport::{OutgoingMessage, TransportCommand, TransportKind};
 
 use self::inbox::Inbox;
+use self::pauses::Pauses;
 use self::timers::Timers;
 use self::waiters::Waiters;
 
@@ -68,6 +71,7 @@ pub(crate) struct Core {
     pub(crate) session_owner: Option<CredentialFingerprint>,
     pub(crate) pending_calls: BTreeMap<CallId, PendingCall>,
     pub(crate) timers: Timers,
+    pub(crate) pauses: Pauses,
     pub(crate) cache: Cache,
     pub(crate) tool_headers: ToolHeaders,
     pub(crate) tool_refresh: ToolRefresh,
@@ -132,6 +136,7 @@ impl Shared {
             log_level: None,
             pending_calls: BTreeMap::new(),
             timers: Timers::default(),
+            pauses: Pauses::default(),
             cache,
             tool_headers: ToolHeaders::default(),
             tool_refresh: ToolRefresh::default(),
@@ -222,9 +227,10 @@ impl Core {
         now: Time,
         filter: &SubscriptionFilter,
         extensions: &CallExtensions,
+        timeout: Option<Duration>,
     ) -> Started {
         let context = CallContext { extensions: extensions.clone(), on_input: None };
-        self.start(&context, |core, _| core.kernel.listen(now, filter.clone()))
+        self.start(&context, |core, _| core.kernel.listen(now, filter.clone(), timeout))
     }
 
     fn start(
@@ -293,6 +299,7 @@ impl Core {
         self.to_wake.extend(self.ready_waiters.all());
         self.to_wake.extend(self.state_waiters.all());
         self.to_wake.extend(self.timers.all());
+        self.to_wake.extend(self.pauses.timeouts.all());
         self.wake_transport();
     }
 

@@ -44,7 +44,15 @@ pub(crate) struct Sleep {
 
 impl Sleep {
     pub(crate) fn new(shared: &Arc<Shared>, duration: Duration) -> Self {
-        Self { shared: Arc::clone(shared), at: shared.now() + duration, key: None }
+        Self::until(shared, shared.now() + duration)
+    }
+
+    pub(super) fn until(shared: &Arc<Shared>, at: Time) -> Self {
+        Self { shared: Arc::clone(shared), at, key: None }
+    }
+
+    pub(super) fn deadline(&self) -> Time {
+        self.at
     }
 }
 

@@ -14,7 +14,7 @@ pub use self::credentials::{CredentialFingerprint, CredentialSource};
 pub use self::handle::{OutgoingMessage, ServerLossAction, TransportCommand, TransportHandle};
 #[cfg(feature = "memory")]
 pub use self::memory::MemoryTransport;
-pub use self::responses::ResponseHandle;
+pub use self::responses::{PausedTimeouts, ResponseHandle};
 
 /// Carries the messages of one client to one server.
 ///

@@ -70,6 +70,15 @@ impl ResponseHandle {
         });
     }
 
+    /// Stops the timeouts of a call while the transport waits for something else than the server, such as a user who logs in.
+    /// They continue with what was left of them when the returned value is dropped.
+    ///
+    /// Without a call, the timeouts of all calls stop. In either case the calls that wait to be sent do so for longer.
+    pub fn pause_timeouts(&self, call: Option<CallId>) -> PausedTimeouts {
+        self.shared.with(|core, now| core.pause(now, call));
+        PausedTimeouts { shared: Arc::clone(&self.shared), call }
+    }
+
     /// Reports everything that subscriptions cover as changed, because notifications of a legacy server may be missing.
     pub fn handle_missed_changes(&self) {
         self.shared.with(|core, _| core.missed_changes());
@@ -97,6 +106,25 @@ impl ResponseHandle {
                 pending.sent_with = Some(fingerprint);
             }
         });
+    }
+}
+
+/// Timeouts that are stopped until this is dropped; see [`ResponseHandle::pause_timeouts`].
+#[must_use = "the timeouts continue when this is dropped"]
+pub struct PausedTimeouts {
+    shared: Arc<Shared>,
+    call: Option<CallId>,
+}
+
+impl Drop for PausedTimeouts {
+    fn drop(&mut self) {
+        self.shared.with(|core, now| core.resume(now, self.call));
+    }
+}
+
+impl std::fmt::Debug for PausedTimeouts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PausedTimeouts").field("call", &self.call).finish_non_exhaustive()
     }
 }
 

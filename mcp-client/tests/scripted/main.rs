@@ -10,6 +10,7 @@ mod gateway;
 mod listening;
 mod lists;
 mod mending;
+mod pausing;
 mod restarting;
 mod rounds;
 #[cfg(feature = "validate")]

@@ -1,5 +1,7 @@
 //! Requests and notifications to the server.
 
+use std::time::Duration;
+
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::{
@@ -84,18 +86,24 @@ impl Connection {
         Ok(call)
     }
 
-    /// Opens a `subscriptions/listen` stream. Changes follow as [`Event::Changed`], after [`Event::Listening`].
+    /// Opens a `subscriptions/listen` stream. Changes follow as [`Event::Changed`], after [`Event::Listening`]. The call
+    /// ends with [`CallError::TimedOut`] if the server does not acknowledge it within `timeout`.
     ///
     /// # Errors
     ///
     /// Returns an error in the legacy era, where the server sends changes without a stream, or after
     /// `resources/subscribe`.
     // L-2
-    pub fn listen(&mut self, now: Time, filter: SubscriptionFilter) -> Result<CallId, CommandError> {
+    pub fn listen(
+        &mut self,
+        now: Time,
+        filter: SubscriptionFilter,
+        timeout: Option<Duration>,
+    ) -> Result<CallId, CommandError> {
         let params =
             RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| CommandError::NotAnObject)?;
-        // K-15: the response is the end of the stream, so that it is never late.
-        let options = CallOptions::default().idle_timeout(None).total_timeout(None);
+        // K-15: the response is the end of the stream, so that it is never late. Only the acknowledgement can be.
+        let options = CallOptions::default().idle_timeout(None).total_timeout(timeout);
         let call =
             self.start_call(now, &Method::SUBSCRIPTIONS_LISTEN, (&params).into(), options, CallHeaders::default())?;
         self.listening.insert(call, false);
@@ -129,6 +137,20 @@ impl Connection {
         } else {
             Err(CommandError::Ended)
         }
+    }
+
+    /// Stops the timeouts of a call, or of all calls, while the transport waits for something else than the server, such as a
+    /// user who logs in. All calls includes those that are made in the meantime, and the probe and the handshake.
+    ///
+    /// Each pause ends with [`resume_timeouts`](Self::resume_timeouts) for the same call.
+    pub fn pause_timeouts(&mut self, now: Time, call: Option<CallId>) {
+        self.calls.pause(now, call, &mut self.deadlines);
+    }
+
+    /// Continues the timeouts of a call, or of all calls, with what was left of them. No effect on a call that has ended, or
+    /// that is in another pause.
+    pub fn resume_timeouts(&mut self, now: Time, call: Option<CallId>) {
+        self.calls.resume(now, call, &mut self.deadlines);
     }
 
     /// Checks that the application may send a method. Unknown methods may be sent: the server may have them.

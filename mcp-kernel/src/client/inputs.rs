@@ -331,6 +331,7 @@ impl Connection {
                 match (call, ack) {
                     (Some(call), Some(ack)) => {
                         self.listening.insert(call, true);
+                        self.calls.clear_total_timeout(call, &mut self.deadlines);
                         self.events.push_back(Event::Listening { call, filter: ack.notifications });
                     }
                     _ => self.misbehaved(PeerMisbehaved::StrayNotification(method)),

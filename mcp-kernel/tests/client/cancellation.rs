@@ -81,7 +81,7 @@ fn streams_of_given_up_calls_are_closed() {
 fn a_server_gives_up_nothing_but_subscriptions() {
     let mut script = Script::ready(Revision::V2026_07_28);
     let (call, id) = script.call();
-    let listen = script.client.listen(script.now, SubscriptionFilter::default().tools_list_changed(true));
+    let listen = script.client.listen(script.now, SubscriptionFilter::default().tools_list_changed(true), None);
     let listen = listen.expect("modern");
     let listen_id = script.sent()["id"].clone();
     script.say(&cancelled(&id));

@@ -3,6 +3,7 @@
 mod cancellation;
 mod idle;
 mod notifications;
+mod pauses;
 mod raw_text;
 mod related;
 mod renewal;

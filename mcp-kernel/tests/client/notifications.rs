@@ -60,7 +60,7 @@ fn what_lies_below_an_address_may_change() {
     let uri = "file:///a/b.txt";
     let mut script = Script::ready(Revision::V2026_07_28);
     let filter = SubscriptionFilter::default().resource_subscriptions(vec!["file:///a".to_owned()]);
-    let listen = script.client.listen(script.now, filter).expect("modern");
+    let listen = script.client.listen(script.now, filter, None).expect("modern");
     let id = script.sent()["id"].clone();
     let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
     let honoured = json!({ "resourceSubscriptions": ["file:///a"] });

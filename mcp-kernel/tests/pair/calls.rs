@@ -219,7 +219,7 @@ fn removed_methods_are_not_sent() {
         assert!(matches!(refused, Err(CommandError::NotInRevision { .. })), "{method}");
     }
     let mut pair = legacy();
-    assert!(matches!(pair.client.listen(pair.now, Default::default()), Err(CommandError::NotInRevision { .. })));
+    assert!(matches!(pair.client.listen(pair.now, Default::default(), None), Err(CommandError::NotInRevision { .. })));
     pair.assert_idle();
 }
 
@@ -249,7 +249,7 @@ fn a_callers_token_is_kept() {
 #[test]
 fn a_closed_stream_ends_its_call() {
     let mut pair = modern();
-    let listen = pair.client.listen(pair.now, Default::default()).expect("modern");
+    let listen = pair.client.listen(pair.now, Default::default(), None).expect("modern");
     let other = pair.call(&Method::TOOLS_LIST, "{}");
     pair.client.handle_stream_closed(pair.now, listen);
     pair.client.handle_stream_closed(pair.now, listen);

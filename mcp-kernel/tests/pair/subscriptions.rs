@@ -13,9 +13,9 @@ use mcp_testkit::Pair;
 fn a_subscription_lives_and_ends() {
     let mut pair = Pair::ready(Pair::client_config(), Pair::server_config());
     let filter = SubscriptionFilter::default().tools_list_changed(true).resource_subscriptions(vec!["a:b".to_owned()]);
-    let tools = pair.client.listen(pair.now, filter.clone()).expect("modern");
+    let tools = pair.client.listen(pair.now, filter.clone(), None).expect("modern");
     let prompts =
-        pair.client.listen(pair.now, SubscriptionFilter::default().prompts_list_changed(true)).expect("modern");
+        pair.client.listen(pair.now, SubscriptionFilter::default().prompts_list_changed(true), None).expect("modern");
     pair.drive();
     let Some(client::Event::Listening { call, filter: honoured }) = pair.client_events.pop_front() else {
         panic!("ack")
@@ -81,7 +81,8 @@ fn legacy_changes_come_unasked() {
 #[test]
 fn stray_changes_are_not_believed() {
     let mut pair = Pair::ready(Pair::client_config(), Pair::server_config());
-    let call = pair.client.listen(pair.now, SubscriptionFilter::default().tools_list_changed(true)).expect("modern");
+    let call =
+        pair.client.listen(pair.now, SubscriptionFilter::default().tools_list_changed(true), None).expect("modern");
     pair.collect();
     for message in [
         r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#,

@@ -128,7 +128,7 @@ impl World {
             .resource_subscriptions(vec![self.random.pick(&["a:1", "a:2"]).to_owned()]);
         let options = CallOptions::default().idle_timeout(None).total_timeout(None);
         let call = self.opened(tag, "subscriptions/listen", options, Some(filter.clone()));
-        let outcome = self.client.listen(self.now, filter);
+        let outcome = self.client.listen(self.now, filter, None);
         self.book(outcome, call);
     }
 

@@ -126,8 +126,11 @@ pub trait Authorizer: Send + Sync + 'static {
     /// Several requests may be refused at the same time: compare [`Challenge::refused`] with the current credential to see
     /// whether it was already replaced.
     ///
-    /// The timeout of the call or of the handshake continues to run, and drops the returned future when it expires. If a
-    /// user has to act, raise the [handshake timeout](mcp_client::ClientBuilder::handshake_timeout) or spawn a task.
+    /// A user may have to act, so this can take as long as it needs: the timeouts of the call or of the handshake stop in the
+    /// meantime. If the request belongs to no call, those of all calls do. The returned future is dropped if the caller drops
+    /// the call, and if the client is closed.
+    ///
+    /// It is not called for requests that are not worth a login: the end of a session, and the cancellation of a call.
     ///
     /// # Errors
     ///

@@ -11,7 +11,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable};
 use futures_util::stream::FuturesUnordered;
 use http::{HeaderValue, Method as Verb};
-use mcp_client::{CallId, CloseReason, OutgoingMessage, TransportCommand, TransportHandle};
+use mcp_client::{CallExtensions, CallId, CloseReason, OutgoingMessage, TransportCommand, TransportHandle};
 use mcp_types::{Era, Method, Revision};
 use reqwest::{Request, Url};
 use tokio::time::Sleep;
@@ -105,6 +105,18 @@ pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
     driver.drive().await;
 }
 
+/// Whether another call may be sent.
+fn has_room(sender: &RequestSender) -> bool {
+    sender.state().connected_calls() < MAX_CONCURRENT_CALLS
+}
+
+/// Completes if a queued call can be sent. It needs no waker, as the calls make room in the task that waits for it.
+async fn room(queued_calls: &VecDeque<OutgoingMessage>, is_opening: bool, sender: &RequestSender) {
+    if queued_calls.is_empty() || is_opening || !has_room(sender) {
+        std::future::pending().await
+    }
+}
+
 /// Makes a call, until it is aborted.
 async fn run_call(post: Post, request: Request) -> Ended {
     let mut run = pin!(post.run(request));
@@ -144,6 +156,8 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                 Some(ended) = self.calls.next() => if let Some(why) = self.ended(ended) {
                     break why;
                 },
+                // A call that waits for a login, which it has just begun to do, leaves its place to another one.
+                () = room(&self.queued_calls, self.is_opening, &self.sender) => self.start_pending(),
             }
             if self.one_way_posts.len() > MAX_ONE_WAY_POSTS || self.one_way_bytes > MAX_ONE_WAY_BYTES {
                 break CloseReason::Disconnected("the server does not accept messages: too many are queued".to_owned());
@@ -154,17 +168,22 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
 
     /// Sends queued messages, and ends the session.
     async fn shut_down(mut self, why: CloseReason) {
+        self.sender.closing.close();
+        self.calls.clear();
         if why == CloseReason::ByClient {
             let _ = tokio::time::timeout(FINAL_POSTS_TIMEOUT, self.finish_one_way_posts()).await;
         }
-        drop((self.requests, self.calls));
+        drop(self.requests);
         let session = self.sender.state().session.clone();
         if self.sender.options.end_session_on_close && session.id.is_some() && self.sse_endpoint.is_none() {
             let head = headers::for_delete(self.revision, &session);
             let request = self.sender.request(Verb::DELETE, &self.sender.url, head);
             // Servers may not support DELETE (405), or may have lost the session.
-            let _ = tokio::time::timeout(DELETE_TIMEOUT, self.sender.send(request, &session, &CallContext::default()))
-                .await;
+            let _ = tokio::time::timeout(
+                DELETE_TIMEOUT,
+                self.sender.send(request, &session, &CallContext::without_login()),
+            )
+            .await;
         }
         self.client.close(why);
     }
@@ -220,13 +239,21 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
     /// Queues a notification or response.
     fn queue_one_way(&mut self, outgoing: OutgoingMessage) {
         let opens_session = outgoing.method == Some(Method::NOTIFICATIONS_INITIALIZED);
+        // A call that was cancelled during its login does not start another one.
+        let may_log_in = outgoing.method != Some(Method::NOTIFICATIONS_CANCELLED);
         let bytes = outgoing.message.len();
         let session = self.sender.state().session.clone();
         match self.post(outgoing, &session) {
             Ok(request) => {
                 self.is_opening |= opens_session;
                 self.one_way_bytes += bytes;
-                self.one_way_posts.push_back(Box::new(OneWayPost { request, bytes, session, opens_session }));
+                self.one_way_posts.push_back(Box::new(OneWayPost {
+                    request,
+                    bytes,
+                    session,
+                    may_log_in,
+                    opens_session,
+                }));
             }
             Err(why) => tracing::warn!(target: "mcp", why, "message cannot be sent"),
         }
@@ -255,20 +282,16 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
             let stream = ResumableStream::new(Arc::clone(&self.sender), self.revision, session);
             self.listening = Some(self.start(async move { Ended::Stream(listen(stream).await) }));
         }
-        while self.has_room()
+        while has_room(&self.sender)
             && let Some(outgoing) = self.queued_calls.pop_front()
         {
             self.call(outgoing);
         }
     }
 
-    fn has_room(&self) -> bool {
-        self.sender.state().calls() < MAX_CONCURRENT_CALLS
-    }
-
     fn call(&self, mut outgoing: OutgoingMessage) {
         let Some(call) = outgoing.call else { return };
-        let context = CallContext { call: Some(call), extensions: std::mem::take(&mut outgoing.extensions) };
+        let context = CallContext::new(call, std::mem::take(&mut outgoing.extensions));
         let kind = match &outgoing.method {
             _ if self.sse_endpoint.is_some() => PostKind::LegacySse,
             Some(method) if *method == Method::INITIALIZE => PostKind::Handshake,
@@ -357,7 +380,7 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
             state.session.owner = Some(owner);
             state.session.clone()
         };
-        let (sender, context) = (Arc::clone(&self.sender), CallContext { call: Some(call), ..CallContext::default() });
+        let (sender, context) = (Arc::clone(&self.sender), CallContext::new(call, CallExtensions::default()));
         self.start_call(Post { sender, call, context, revision: None, session, kind: PostKind::LegacySse }, request);
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct State {
     /// The credentials of the latest request, if there is an authorizer.
     pub(crate) credentials: Option<CredentialFingerprint>,
     calls: BTreeMap<CallId, CallInFlight>,
+    /// How many of the calls wait for a login.
+    pub(crate) waiting_calls: usize,
     pub(crate) tools: ToolNames,
 }
 
@@ -26,8 +28,9 @@ struct CallInFlight {
 }
 
 impl State {
-    pub(crate) fn calls(&self) -> usize {
-        self.calls.len()
+    /// Returns how many calls may need a connection.
+    pub(crate) fn connected_calls(&self) -> usize {
+        self.calls.len().saturating_sub(self.waiting_calls)
     }
 
     pub(crate) fn insert(&mut self, call: CallId) {

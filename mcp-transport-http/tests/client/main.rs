@@ -5,9 +5,12 @@ mod authorizing;
 mod eras;
 mod headers;
 mod listening;
+#[cfg(feature = "internals")]
+mod logins;
 mod old;
 mod own;
 mod per_call;
+mod proofs;
 mod scripted;
 mod sessions;
 mod sharing;

@@ -54,7 +54,8 @@ impl RequestSender {
                 call: context.extensions.clone(),
                 ..Challenge::new(response.status().as_u16(), challenges(response.headers())).refused(credential)
             };
-            credential = authorizer.challenged(&challenge).await?;
+            // Few requests need this, so it is boxed, which keeps the others small.
+            credential = Box::pin(self.challenge(authorizer, &challenge, context)).await?;
             if credential.is_none() {
                 return Ok(Sent { response, by });
             }

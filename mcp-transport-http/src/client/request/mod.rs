@@ -3,6 +3,7 @@
 pub(crate) mod authorization;
 pub(crate) mod event_reader;
 pub(crate) mod headers;
+pub(crate) mod login;
 pub(crate) mod one_way_post;
 pub(crate) mod post;
 pub(crate) mod resumable_stream;

@@ -7,6 +7,7 @@ use http::StatusCode;
 use reqwest::Request;
 
 use super::headers::{Session, SessionLost};
+use super::login::within;
 use super::sender::{CallContext, RequestSender, SendError, read_body};
 
 /// A notification or response to send.
@@ -15,6 +16,8 @@ pub(crate) struct OneWayPost {
     /// The size of its body.
     pub(crate) bytes: usize,
     pub(crate) session: Session,
+    /// Whether the message is worth a login.
+    pub(crate) may_log_in: bool,
     /// Whether this is `notifications/initialized`, which calls have to wait for.
     pub(crate) opens_session: bool,
 }
@@ -31,22 +34,22 @@ const DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
 impl OneWayPost {
     /// Sends the message. A refusal is only logged, unless it means that the session is lost.
     pub(crate) async fn run(self, sender: Arc<RequestSender>) -> Option<SessionLost> {
-        let context = CallContext::default();
-        let sent = tokio::time::timeout(ACCEPT_TIMEOUT, sender.send(self.request, &self.session, &context)).await;
+        let context = CallContext { may_log_in: self.may_log_in, ..CallContext::default() };
+        let sent = within(ACCEPT_TIMEOUT, &context, sender.send(self.request, &self.session, &context)).await;
         let why = match sent.map(|sent| sent.map(|sent| sent.response)) {
-            Ok(Ok(response)) if response.status().is_success() => {
+            Some(Ok(response)) if response.status().is_success() => {
                 if !matches!(response.status(), StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
                     let _ = tokio::time::timeout(DRAIN_TIMEOUT, read_body(response, DRAINED_BYTES)).await;
                 }
                 return None;
             }
-            Ok(Ok(response)) if response.status() == StatusCode::NOT_FOUND && self.session.id.is_some() => {
+            Some(Ok(response)) if response.status() == StatusCode::NOT_FOUND && self.session.id.is_some() => {
                 return Some(self.session.lost_with_status(response.status()));
             }
-            Ok(Ok(response)) => response.status().to_string(),
-            Ok(Err(SendError::CredentialsChanged)) => return Some(self.session.credentials_changed()),
-            Ok(Err(error @ (SendError::Failed(_) | SendError::Authorization(_)))) => error.into_text(),
-            Err(_) => "the server did not accept it in time".to_owned(),
+            Some(Ok(response)) => response.status().to_string(),
+            Some(Err(SendError::CredentialsChanged)) => return Some(self.session.credentials_changed()),
+            Some(Err(error @ (SendError::Failed(_) | SendError::Authorization(_)))) => error.into_text(),
+            None => "the server did not accept it in time".to_owned(),
         };
         tracing::debug!(target: "mcp", why, "message not accepted");
         None

@@ -12,6 +12,7 @@ use reqwest::{Request, Response, Url};
 
 use super::event_reader::{EventReader, StreamError};
 use super::headers::{self, Session, SessionLost};
+use super::login::within;
 use super::resumable_stream::{Opened, ResumableStream};
 use super::sender::{
     BodyType, CallContext, RequestSender, SendError, Sent, body_type, is_same_origin, read_body, read_refusal,
@@ -170,7 +171,7 @@ impl Post {
     /// Reads a stream until the response arrives, and resumes it if it ends before.
     async fn read_until_response(&self, mut events: Box<EventReader>, session: Session) -> Result<(), PostEnd> {
         let mut stream = ResumableStream::new(Arc::clone(&self.sender), self.revision, session);
-        stream.context.extensions = self.context.extensions.clone();
+        stream.context = CallContext::new(self.call, self.context.extensions.clone());
         loop {
             let broken = loop {
                 match events.next().await {
@@ -245,11 +246,13 @@ impl Post {
     /// Opens an HTTP+SSE stream and waits for its `endpoint` event.
     // B-106, DU-38
     async fn find_sse_endpoint(&self, mut request: Request) -> Result<LegacySse, String> {
+        // The login that it may take is one of the handshake.
+        let context = CallContext::new(self.call, self.context.extensions.clone());
         let looking = async {
             let url = &self.sender.url;
             let head = headers::for_stream(None, &Session::default(), None);
             let get = self.sender.request(Verb::GET, url, head);
-            let sent = self.sender.send(get, &Session::default(), &CallContext::default()).await;
+            let sent = self.sender.send(get, &Session::default(), &context).await;
             let Sent { response, by } = sent.map_err(SendError::into_text)?;
             if response.status() != StatusCode::OK || body_type(response.headers())? != BodyType::EventStream {
                 return Err(format!("no event stream ({})", response.status()));
@@ -272,8 +275,8 @@ impl Post {
                 }
             }
         };
-        let found = tokio::time::timeout(ENDPOINT_TIMEOUT, looking).await;
-        found.map_err(|_| "the stream sent no `endpoint` event in time".to_owned())?
+        let found = within(ENDPOINT_TIMEOUT, &context, looking).await;
+        found.ok_or_else(|| "the stream sent no `endpoint` event in time".to_owned())?
     }
 }
 

@@ -13,6 +13,7 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder, Request, Response, Url};
 
 use super::headers::{self, Session};
+use super::login::{Closing, LoginState};
 use crate::client::authorizer::Authorizer;
 use crate::client::fingerprint::{Fingerprinter, PresentedCredential};
 use crate::client::state::State;
@@ -33,6 +34,7 @@ pub(crate) struct RequestSender {
     /// The client, which requests report to.
     pub(crate) responses: ResponseHandle,
     state: Mutex<State>,
+    pub(crate) closing: Closing,
 }
 
 /// A response, and the fingerprint of the credentials that its request was sent with.
@@ -42,12 +44,33 @@ pub(crate) struct Sent {
 }
 
 /// What a request is sent for.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct CallContext {
     /// The call, unless it is a message without a response or the stream of a session.
     pub(crate) call: Option<CallId>,
     /// The values that are attached to the call.
     pub(crate) extensions: CallExtensions,
+    /// Whether the request is worth a login.
+    pub(crate) may_log_in: bool,
+    pub(crate) login: LoginState,
+}
+
+impl CallContext {
+    pub(crate) fn new(call: CallId, extensions: CallExtensions) -> Self {
+        Self { call: Some(call), extensions, ..Self::default() }
+    }
+
+    /// The context of a request that fails if it needs a login.
+    pub(crate) fn without_login() -> Self {
+        Self { may_log_in: false, ..Self::default() }
+    }
+}
+
+/// The context of a request that belongs to no call.
+impl Default for CallContext {
+    fn default() -> Self {
+        Self { call: None, extensions: CallExtensions::default(), may_log_in: true, login: LoginState::default() }
+    }
 }
 
 /// The error of sending a request.
@@ -111,8 +134,8 @@ impl RequestSender {
         fingerprints: Fingerprinter,
         responses: ResponseHandle,
     ) -> Self {
-        let (state, fixed) = (Mutex::default(), OnceLock::new());
-        Self { http, url, headers, authorizer, options, fingerprints, fixed, responses, state }
+        let (state, fixed, closing) = (Mutex::default(), OnceLock::new(), Closing::default());
+        Self { http, url, headers, authorizer, options, fingerprints, fixed, responses, state, closing }
     }
 
     /// Locks what requests share with the driver.
