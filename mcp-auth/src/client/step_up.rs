@@ -7,7 +7,7 @@ use crate::Scopes;
 /// The attempts to get more scopes for operations that a server refused for lack of them.
 ///
 /// A server that refuses an operation whatever the token can do would have a person agree over and over. So each operation is
-/// given a few attempts with the same scopes, and then its refusal is final.
+/// given a few attempts until it succeeds, and then its refusal is final.
 #[derive(Debug, Default)]
 pub struct StepUps {
     attempts: VecDeque<Attempt>,
@@ -16,13 +16,19 @@ pub struct StepUps {
 #[derive(Debug)]
 struct Attempt {
     operation: String,
+    /// The scopes that were needed last.
     scopes: Scopes,
+    /// How often these scopes were requested.
     count: usize,
+    /// How often any scopes were requested.
+    total: usize,
 }
 
 impl StepUps {
     /// How often more scopes are requested for one operation that needs the same scopes each time.
     pub const MAX_ATTEMPTS: usize = 2;
+    /// How often more scopes are requested for one operation, whatever it needs: a server can demand others each time.
+    pub const MAX_ATTEMPTS_IN_ALL: usize = 4;
     /// How many operations are remembered. The oldest is forgotten first.
     pub const MAX_OPERATIONS: usize = 256;
 
@@ -39,19 +45,22 @@ impl StepUps {
     #[must_use]
     pub fn begin(&mut self, operation: &str, needed: &Scopes, granted: &Scopes) -> bool {
         let limit = if granted.contains_all(needed) { 1 } else { Self::MAX_ATTEMPTS };
-        let known =
-            self.attempts.iter_mut().find(|attempt| attempt.operation == operation && attempt.scopes == *needed);
-        if let Some(attempt) = known {
-            if attempt.count >= limit {
+        if let Some(attempt) = self.attempts.iter_mut().find(|attempt| attempt.operation == operation) {
+            if attempt.scopes != *needed {
+                (attempt.scopes, attempt.count) = (needed.clone(), 0);
+            }
+            if attempt.count >= limit || attempt.total >= Self::MAX_ATTEMPTS_IN_ALL {
                 return false;
             }
             attempt.count += 1;
+            attempt.total += 1;
             return true;
         }
         if self.attempts.len() == Self::MAX_OPERATIONS {
             self.attempts.pop_front();
         }
-        self.attempts.push_back(Attempt { operation: operation.to_owned(), scopes: needed.clone(), count: 1 });
+        let (operation, scopes) = (operation.to_owned(), needed.clone());
+        self.attempts.push_back(Attempt { operation, scopes, count: 1, total: 1 });
         true
     }
 

@@ -46,8 +46,7 @@ impl Address {
         if text.len() > Self::MAX_BYTES {
             return Err(UnsafeAddress::TooLong);
         }
-        // The parser drops line breaks and tabs; a text with these is no URL.
-        if text.bytes().any(|byte| byte.is_ascii_control() || byte == b' ') {
+        if has_stray_characters(text) {
             return Err(UnsafeAddress::NotUrl);
         }
         let url = Url::parse(text).map_err(|_| UnsafeAddress::NotUrl)?;
@@ -121,6 +120,11 @@ impl Address {
             IpAddr::V6(ip) => is_private_v6(ip),
         }
     }
+}
+
+/// Whether a text has characters that no URL has. The parser drops or replaces them, so that others may read the text differently.
+pub(super) fn has_stray_characters(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_control() || matches!(byte, b' ' | b'\\'))
 }
 
 fn is_localhost(name: &str) -> bool {

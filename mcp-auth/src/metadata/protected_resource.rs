@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::InvalidMetadata;
+use super::address::has_stray_characters;
 
 /// The metadata of a protected resource, which is an MCP server (RFC 9728).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +58,10 @@ impl ProtectedResourceMetadata {
     #[must_use]
     pub fn is_for(&self, server: &Url) -> bool {
         let Ok(resource) = Url::parse(&self.resource) else { return false };
+        // The text is sent as it is, so it has to mean the same to all who read it.
+        if has_stray_characters(&self.resource) {
+            return false;
+        }
         if resource.origin() != server.origin() || !resource.origin().is_tuple() || resource.fragment().is_some() {
             return false;
         }
