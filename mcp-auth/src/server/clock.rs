@@ -15,7 +15,10 @@ impl Clock {
         Self(Some(Arc::new(now)))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the expiry of tokens is wall-clock time, and a server has no driver that passes it in")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the expiry of tokens is wall-clock time, and a server has no driver that passes it in"
+    )]
     pub(crate) fn now(&self) -> UnixTime {
         match &self.0 {
             Some(now) => now(),

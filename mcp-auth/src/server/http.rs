@@ -102,7 +102,8 @@ fn fetcher_for<'a>(
 impl KeySource for HttpKeys {
     async fn load(&self) -> Result<Vec<u8>, KeySourceError> {
         let (KeyLocation::Url(address) | KeyLocation::Issuer(address)) = &self.location;
-        let fetcher = fetcher_for(self.fetcher.as_ref(), &self.default_fetcher, address).map_err(KeySourceError::new)?;
+        let fetcher =
+            fetcher_for(self.fetcher.as_ref(), &self.default_fetcher, address).map_err(KeySourceError::new)?;
         let url = match &self.location {
             KeyLocation::Url(url) => url.clone(),
             KeyLocation::Issuer(issuer) => self.find_url(fetcher, issuer).await?,

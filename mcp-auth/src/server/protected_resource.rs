@@ -243,8 +243,7 @@ impl ProtectedResource {
         let address =
             Address::parse(&self.resource).map_err(|error| InvalidResource::Resource(self.resource.clone(), error))?;
         for issuer in &self.authorization_servers {
-            Address::parse(issuer)
-                .map_err(|error| InvalidResource::AuthorizationServer(issuer.clone(), error))?;
+            Address::parse(issuer).map_err(|error| InvalidResource::AuthorizationServer(issuer.clone(), error))?;
         }
         if self.authorization_servers.is_empty() {
             return Err(InvalidResource::NoAuthorizationServer);
@@ -261,7 +260,8 @@ impl ProtectedResource {
         let metadata = {
             let mut metadata = ProtectedResourceMetadata::new(self.resource, self.authorization_servers);
             let listed = supported.as_ref().unwrap_or(&required);
-            metadata.scopes_supported = Some(listed.iter().map(str::to_owned).collect::<Vec<_>>()).filter(|all| !all.is_empty());
+            metadata.scopes_supported =
+                Some(listed.iter().map(str::to_owned).collect::<Vec<_>>()).filter(|all| !all.is_empty());
             metadata.bearer_methods_supported = Some(vec!["header".to_owned()]);
             metadata.resource_name = self.name;
             metadata.resource_documentation = self.documentation;

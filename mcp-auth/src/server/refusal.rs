@@ -38,7 +38,9 @@ pub(crate) struct ChallengeContext<'a> {
 impl Refusal {
     const fn status(&self) -> StatusCode {
         match self {
-            Self::NoToken | Self::InvalidToken | Self::InvalidProof | Self::NonceRequired(_) => StatusCode::UNAUTHORIZED,
+            Self::NoToken | Self::InvalidToken | Self::InvalidProof | Self::NonceRequired(_) => {
+                StatusCode::UNAUTHORIZED
+            }
             Self::Malformed(_) => StatusCode::BAD_REQUEST,
             Self::InsufficientScope => StatusCode::FORBIDDEN,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,

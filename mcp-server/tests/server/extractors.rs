@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use mcp_server::extract::{Extension, FromContext, ProgressReporter, Requirements, Session, State};
 use mcp_server::types::Revision;
 use mcp_server::{
-    AuthInfo, Caller, Connection, ConnectionHandle, ErrorText, HandlerError, Json, NoSession, Principal, RequestContext,
-    Server, UriVariables, prompt_fn, resource_fn, template_fn, tool_fn,
+    AuthInfo, Caller, Connection, ConnectionHandle, ErrorText, HandlerError, Json, NoSession, Principal,
+    RequestContext, Server, UriVariables, prompt_fn, resource_fn, template_fn, tool_fn,
 };
 use mcp_testkit::ScriptedClient;
 use schemars::JsonSchema;
@@ -264,9 +264,10 @@ fn mis_2_handlers_take_what_the_token_says() {
                 auth.scopes().collect::<Vec<_>>().join(",")
             }))
             .tool(tool_fn("optional", async |auth: Option<AuthInfo>| auth.is_some().to_string()))
-            .tool(tool_fn("hidden", async || "seen").visible(|viewer| {
-                viewer.auth_info().is_some_and(|auth| auth.has_scope("books:write"))
-            }))
+            .tool(
+                tool_fn("hidden", async || "seen")
+                    .visible(|viewer| viewer.auth_info().is_some_and(|auth| auth.has_scope("books:write"))),
+            )
     });
     let auth = |scope: &str| {
         let auth = AuthInfo::builder(Principal::new(Some("https://issuer.example"), "ann"));

@@ -38,7 +38,11 @@ pub(crate) fn check_times(claims: &Claims, now: UnixTime, leeway: Duration) -> R
 pub(crate) fn seconds(value: &Value) -> Option<UnixTime> {
     let seconds = value.as_u64().or_else(|| {
         let seconds = value.as_f64().filter(|seconds| (0.0..=9_007_199_254_740_992.0).contains(seconds))?;
-        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is in the range, and the fraction is dropped")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "it is in the range, and the fraction is dropped"
+        )]
         let seconds = seconds as u64;
         Some(seconds)
     })?;
@@ -46,11 +50,15 @@ pub(crate) fn seconds(value: &Value) -> Option<UnixTime> {
 }
 
 /// Makes what handlers see. Times, signature and issuer were checked.
-pub(crate) fn auth_info(issuer: Option<&str>, claims: Claims, scope_claims: &[Cow<'static, str>]) -> Result<AuthInfo, TokenError> {
+pub(crate) fn auth_info(
+    issuer: Option<&str>,
+    claims: Claims,
+    scope_claims: &[Cow<'static, str>],
+) -> Result<AuthInfo, TokenError> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     let client_id = CLIENT_CLAIMS.iter().find_map(|name| text(name));
     // A client that acts on its own behalf is the subject itself, but not every issuer says so.
-    let subject = text("sub").or(client_id).ok_or(TokenError::invalid("it has no subject"))?;
+    let subject = text("sub").or(client_id).ok_or_else(|| TokenError::invalid("it has no subject"))?;
     let names = SCOPE_CLAIMS.into_iter().chain(scope_claims.iter().map(|name| &**name));
     let scopes = names.filter_map(|name| claims.get(name)).flat_map(|value| words(value, true));
     let audience = claims.get("aud").into_iter().flat_map(|value| words(value, false));

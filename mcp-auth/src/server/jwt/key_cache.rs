@@ -99,8 +99,9 @@ impl KeyCache {
         let is_fresh = keys.is_some_and(|(_, loaded)| age(*loaded) < self.intervals.refresh);
         let keys = keys.map(|(keys, _)| Arc::clone(keys));
         let is_found = keys.as_deref().is_some_and(&is_known);
-        let is_too_early = state.last_load.is_some_and(|last| age(last) < self.intervals.retry);
-        if may_wait && !(is_fresh && is_found) && !is_too_early && !state.is_loading {
+        let is_needed = !is_fresh || !is_found;
+        let is_early = state.last_load.is_some_and(|last| age(last) < self.intervals.retry);
+        if may_wait && is_needed && !is_early && !state.is_loading {
             state.is_loading = self.start_load();
             state.last_load = Some(now);
         }

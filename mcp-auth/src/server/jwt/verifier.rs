@@ -135,7 +135,7 @@ impl JwtVerifier {
             NoKey::Unknown => TokenError::invalid("its key is unknown"),
             NoKey::Unavailable => TokenError::unavailable("the keys of the issuer are not known"),
         })?;
-        let key = keys.find(id, jws.algorithm).ok_or(TokenError::invalid("its key is unknown"))?;
+        let key = keys.find(id, jws.algorithm).ok_or_else(|| TokenError::invalid("its key is unknown"))?;
         jws.verify(key).map_err(TokenError::invalid)
     }
 }

@@ -1,0 +1,109 @@
+//! Tokens that the authorization server is asked about.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mcp_auth::server::{
+    IntrospectionEndpoint, IntrospectionVerifier, ProtectedResource, TokenError, TokenVerifier as _, async_trait,
+};
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use crate::issuer::{ISSUER, RESOURCE, now};
+use crate::protected::Server;
+
+/// An endpoint whose responses are the tokens themselves, without their padding.
+#[derive(Clone, Default)]
+struct Endpoint {
+    calls: Arc<AtomicUsize>,
+    delay: Duration,
+}
+
+#[async_trait]
+impl IntrospectionEndpoint for Endpoint {
+    async fn introspect(&self, token: &str) -> Result<Vec<u8>, TokenError> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        sleep(self.delay).await;
+        if token == "away" {
+            return Err(TokenError::unavailable("away"));
+        }
+        use base64::Engine as _;
+        Ok(base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(token).unwrap())
+    }
+}
+
+fn active(members: Value) -> String {
+    let mut response =
+        json!({ "active": true, "sub": "alice", "aud": RESOURCE, "scope": "a b", "client_id": "editor" });
+    for (name, value) in members.as_object().unwrap() {
+        response[name] = value.clone();
+    }
+    crate::issuer::encode(response.to_string())
+}
+
+fn server(endpoint: &Endpoint) -> Server {
+    let verifier = IntrospectionVerifier::new(ISSUER, endpoint.clone());
+    Server::new(ProtectedResource::new(RESOURCE).authorization_server(ISSUER).verifier(verifier))
+}
+
+// covers: AU-4, AU-5, AU-6
+#[tokio::test]
+async fn the_response_decides() {
+    let endpoint = Endpoint::default();
+    let server = server(&endpoint);
+    for right in [json!({}), json!({ "exp": now() + 60, "iss": ISSUER }), json!({ "aud": ["x", RESOURCE] })] {
+        assert!(server.accepts(&active(right.clone())).await, "{right}");
+    }
+    for wrong in [
+        json!({ "active": false }),
+        json!({ "active": "true" }),
+        json!({ "active": null }),
+        json!({ "exp": now() - 1 }),
+        json!({ "exp": now() + 60, "nbf": now() + 30 }),
+        json!({ "iss": "https://other.example.com" }),
+        json!({ "aud": "https://other.example.com" }),
+        json!({ "aud": null }),
+        json!({ "sub": null, "client_id": null }),
+    ] {
+        assert!(!server.accepts(&active(wrong.clone())).await, "{wrong}");
+    }
+    for failure in ["away".to_owned(), crate::issuer::encode("[]"), crate::issuer::encode("x".repeat(8000))] {
+        assert_eq!(server.bearer(&failure).await.status, 503);
+    }
+    let auth = server.bearer(&active(json!({ "username": "Alice" }))).await;
+    assert_eq!(auth.status, 200);
+    let (_, auth) = server.recorder.take().pop().unwrap();
+    let auth = auth.unwrap();
+    assert_eq!((auth.issuer(), auth.subject(), auth.client_id()), (Some(ISSUER), "alice", Some("editor")));
+    assert!(auth.has_scope("b") && auth.claim::<String>("username").is_some());
+}
+
+#[tokio::test]
+async fn responses_are_remembered() {
+    let endpoint = Endpoint::default();
+    let server = server(&endpoint);
+    let (valid, inactive) = (active(json!({})), active(json!({ "active": false })));
+    for _ in 0..5 {
+        assert!(server.accepts(&valid).await && !server.accepts(&inactive).await);
+    }
+    assert_eq!(endpoint.calls.load(Ordering::SeqCst), 2);
+}
+
+/// A flood of tokens does not become a flood of requests to the authorization server.
+#[tokio::test(start_paused = true)]
+async fn requests_at_the_same_time_are_limited() {
+    let endpoint = Endpoint { delay: Duration::from_secs(1), ..Endpoint::default() };
+    let verifier = Arc::new(IntrospectionVerifier::new(ISSUER, endpoint.clone()));
+    let tasks: Vec<_> = (0..200)
+        .map(|index| {
+            let (verifier, token) = (verifier.clone(), active(json!({ "jti": index })));
+            tokio::spawn(async move { verifier.verify(&token).await })
+        })
+        .collect();
+    let mut refused = 0;
+    for task in tasks {
+        refused += usize::from(matches!(task.await.unwrap(), Err(TokenError::Unavailable(_))));
+    }
+    assert_eq!((refused, endpoint.calls.load(Ordering::SeqCst)), (136, 64));
+}
