@@ -12,6 +12,8 @@ mod scopes;
 mod secret;
 #[cfg(feature = "server")]
 pub mod server;
+#[cfg(feature = "store")]
+pub mod store;
 mod unix_time;
 
 pub use challenge::Challenge;

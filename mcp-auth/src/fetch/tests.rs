@@ -93,6 +93,7 @@ fn resolves_to(addresses: &[&str]) -> resolver::Lookup {
     })
 }
 
+#[cfg(feature = "tls")]
 #[tokio::test]
 async fn a_name_that_resolves_inwards_is_refused_after_resolution() {
     let (address, connections) =
