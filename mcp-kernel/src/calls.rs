@@ -153,6 +153,16 @@ pub(crate) struct Calls {
 }
 
 impl Calls {
+    pub(crate) const fn new() -> Self {
+        Self {
+            open: BTreeMap::new(),
+            started: 0,
+            peer_requests: PeerRequests { open: 0, closed_at: None },
+            parked: BTreeSet::new(),
+            returns_text_ids: false,
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.open.len()
     }

@@ -29,6 +29,10 @@ pub enum DeadlineKind {
 pub(crate) struct Deadlines(BTreeSet<Deadline>);
 
 impl Deadlines {
+    pub(crate) const fn new() -> Self {
+        Self(BTreeSet::new())
+    }
+
     pub(crate) fn arm(&mut self, at: Time, kind: DeadlineKind) {
         self.0.insert(Deadline { at, kind });
     }

@@ -26,13 +26,14 @@ pub(crate) fn pop<T>(queue: &mut VecDeque<T>) -> Option<T> {
 #[derive(Debug)]
 pub struct Fifo<T> {
     first: Option<T>,
-    /// Empty if there is no first element.
-    others: VecDeque<T>,
+    /// Absent or empty if there is no first element.
+    #[expect(clippy::box_collection, reason = "most queues never have it, and there is one in each session")]
+    others: Option<Box<VecDeque<T>>>,
 }
 
 impl<T> Default for Fifo<T> {
     fn default() -> Self {
-        Self { first: None, others: VecDeque::new() }
+        Self { first: None, others: None }
     }
 }
 
@@ -42,38 +43,42 @@ impl<T> Fifo<T> {
         if self.first.is_none() {
             self.first = Some(element);
         } else {
-            self.others.push_back(element);
+            self.others.get_or_insert_default().push_back(element);
         }
     }
 
     /// Removes the element that was added first.
     pub fn pop(&mut self) -> Option<T> {
         let first = self.first.take()?;
-        self.first = pop(&mut self.others);
+        self.first = self.others.as_mut().and_then(|others| pop(others));
         Some(first)
     }
 
     /// Returns the element that was added last.
     pub(crate) fn last_mut(&mut self) -> Option<&mut T> {
-        self.others.back_mut().or(self.first.as_mut())
+        self.others.as_mut().and_then(|others| others.back_mut()).or(self.first.as_mut())
     }
 
     /// Removes the elements for which `keep` returns `false`.
     pub fn retain(&mut self, mut keep: impl FnMut(&T) -> bool) {
-        self.others.retain(&mut keep);
+        if let Some(others) = &mut self.others {
+            others.retain(&mut keep);
+        }
         if self.first.take_if(|first| !keep(first)).is_some() {
-            self.first = self.others.pop_front();
+            self.first = self.others.as_mut().and_then(|others| others.pop_front());
         }
     }
 
     /// Removes the last element for which `is_it` returns `true`; returns whether there was one.
     pub(crate) fn remove_last(&mut self, is_it: impl Fn(&T) -> bool) -> bool {
-        if let Some(index) = self.others.iter().rposition(&is_it) {
-            return self.others.remove(index).is_some();
+        if let Some(others) = &mut self.others
+            && let Some(index) = others.iter().rposition(&is_it)
+        {
+            return others.remove(index).is_some();
         }
         let is_first = self.first.take_if(|first| is_it(first)).is_some();
         if is_first {
-            self.first = self.others.pop_front();
+            self.first = self.others.as_mut().and_then(|others| others.pop_front());
         }
         is_first
     }
@@ -125,10 +130,10 @@ mod tests {
     fn a_burst_leaves_nothing_behind_in_a_fifo() {
         let mut fifo = Fifo::default();
         fifo.push(0);
-        assert_eq!(fifo.others.capacity(), 0);
+        assert!(fifo.others.is_none());
         (1..100).for_each(|number| fifo.push(number));
         assert_eq!(fifo.last_mut(), Some(&mut 99));
         assert!(std::iter::from_fn(|| fifo.pop()).eq(0..100));
-        assert_eq!(fifo.others.capacity(), 0);
+        assert!(fifo.others.is_none_or(|others| others.capacity() == 0));
     }
 }

@@ -361,7 +361,6 @@ pub use build::builder::ServerBuilder;
 pub use build::error::BuildError;
 pub use build::registry::Registry;
 pub use build::settings::ListKind;
-pub use connection::Connection;
 pub use connection::caller::Caller;
 pub use connection::handle::{ConnectionClosed, ConnectionHandle, WeakConnectionHandle};
 pub use connection::handshake::Handshake;
@@ -369,6 +368,7 @@ pub use connection::port::{ConnectionPort, InboxFull};
 pub use connection::scratch::{NoLastingConnection, Scratch};
 pub use connection::session::{NoSession, SessionContext};
 pub use connection::shared::RouteWaker;
+pub use connection::{Connection, NextStep};
 pub use extensions::Extensions;
 #[cfg(feature = "blocking")]
 pub use handlers::blocking::{blocking_tool, blocking_tool_fn};

@@ -30,6 +30,9 @@ use crate::{NoRandomness, SessionId};
 pub struct EventIdKey(Hmac<Sha256>);
 
 impl EventIdKey {
+    /// The number of characters of an event id.
+    pub const ID_LENGTH: usize = 43;
+
     /// Creates a key from bytes that several processes share, so that clients can resume streams at any of them.
     ///
     /// The bytes must be random and secret.
@@ -55,12 +58,20 @@ impl EventIdKey {
     /// Returns the id of an event.
     #[must_use]
     pub fn encode(&self, session: &SessionId, stream: u64, number: u64) -> String {
+        let mut id = Vec::with_capacity(Self::ID_LENGTH);
+        self.write(session, stream, number, &mut id);
+        // Base64 is ASCII.
+        String::from_utf8(id).unwrap_or_default()
+    }
+
+    /// Appends the id of an event to a buffer.
+    pub fn write(&self, session: &SessionId, stream: u64, number: u64, out: &mut Vec<u8>) {
         let place = place(stream, number);
         let tag = self.authenticate(session, &place).finalize().into_bytes();
         let mut bytes = [0; LENGTH];
         bytes[..PLACE].copy_from_slice(&place);
         bytes[PLACE..].copy_from_slice(&tag[..LENGTH - PLACE]);
-        url_safe::encode(&bytes)
+        url_safe::append(out, &bytes);
     }
 
     /// Returns the stream and the number of an event, if this is the id of an event of this session.
@@ -94,8 +105,9 @@ fn place(stream: u64, number: u64) -> [u8; PLACE] {
 const PLACE: usize = 16;
 /// The bytes of an id: the place, and half of an HMAC-SHA-256.
 const LENGTH: usize = 32;
-/// Separates these codes from other uses of the same key.
-const USE: &[u8] = b"mcp event id 1";
+/// Separates these codes from other uses of the same key. With the session id and the place it fits into one block of the hash,
+/// next to the padding: every event of a session has an id.
+const USE: &[u8; 7] = b"event 1";
 
 #[cfg(test)]
 mod tests {
@@ -109,7 +121,7 @@ mod tests {
         let (mine, yours) = (SessionId::random().unwrap(), SessionId::random().unwrap());
         for place in [(0, 0), (1, 2), (u64::MAX, 0), (0, u64::MAX), (1 << 40 | 5, 77), (u64::MAX, u64::MAX)] {
             let id = key.encode(&mine, place.0, place.1);
-            assert!(id.len() == 43 && id.bytes().all(|byte| byte.is_ascii_graphic()), "{id}");
+            assert!(id.len() == EventIdKey::ID_LENGTH && id.bytes().all(|byte| byte.is_ascii_graphic()), "{id}");
             assert_eq!(key.decode(&mine, &id), Some(place));
             assert_eq!(key.decode(&yours, &id), None, "another session");
             assert_eq!(EventIdKey::random().unwrap().decode(&mine, &id), None, "another process");
@@ -149,8 +161,8 @@ mod tests {
         let session = SessionId::parse(&"5a".repeat(32)).unwrap();
         let counting = std::array::from_fn(|index| index as u8);
         for (key, stream, number, id) in [
-            ([7; 32], 1, 1, "AAAAAAAAAAEAAAAAAAAAAXFqHJsFZ105PjSXwNbxxjk"),
-            (counting, u64::MAX, 77, "__________8AAAAAAAAATV1hjUSirkJOZIx_RpV18Dk"),
+            ([7; 32], 1, 1, "AAAAAAAAAAEAAAAAAAAAAaDa3hlwJBEcSC2BdAfJy1I"),
+            (counting, u64::MAX, 77, "__________8AAAAAAAAATS6zvKtCK29QnEK0JPC9Qiw"),
         ] {
             let key = EventIdKey::new(key);
             assert_eq!(key.encode(&session, stream, number), id);

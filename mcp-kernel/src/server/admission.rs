@@ -170,10 +170,10 @@ impl Connection {
         is_builtin: bool,
     ) -> Result<(), Refusal> {
         let limits = &self.config.limits;
-        let (running, most) = (self.in_flight.running() - self.queued.len(), limits.max_in_flight);
+        let (running, most) = (self.in_flight.running() - self.rare.queued.len(), limits.max_in_flight);
         if running >= most {
-            let held: usize = self.queued.iter().map(queued_bytes).sum();
-            if self.queued.len() >= limits.max_queued || held + params.as_str().len() > limits.max_queued_bytes {
+            let held: usize = self.rare.queued.iter().map(queued_bytes).sum();
+            if self.rare.queued.len() >= limits.max_queued || held + params.as_str().len() > limits.max_queued_bytes {
                 return Err(PeerMisbehaved::TooManyRequests.into());
             }
         }
@@ -185,7 +185,7 @@ impl Connection {
         if running < most {
             self.emit(event)
         } else {
-            push(&mut self.queued, event)
+            push(&mut self.rare.make_mut().queued, event)
         }
         Ok(())
     }

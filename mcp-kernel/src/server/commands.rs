@@ -162,9 +162,11 @@ impl Connection {
     /// Does the same as [`publish`](Self::publish) with a notification that is serialized once for all connections.
     pub fn announce(&mut self, announcement: &Announcement) {
         self.announce_on(Route::Standalone, announcement);
-        let listeners: Vec<RequestKey> =
-            self.listen_streams.iter().flat_map(|listeners| listeners.of(announcement.change())).collect();
-        for key in listeners {
+        let Some(streams) = &self.listen_streams else { return };
+        let mut streams = streams.of(announcement.change());
+        // Most connections with listen streams have one, which needs no list.
+        let (first, others) = (streams.next(), streams.collect::<Vec<_>>());
+        for key in first.into_iter().chain(others) {
             self.announce_on(Route::Listen(key), announcement);
         }
     }
@@ -202,7 +204,7 @@ impl Connection {
             Change::Tools => has.tools.as_ref().and_then(|has| has.list_changed) == Some(true),
             Change::Prompts => has.prompts.as_ref().and_then(|has| has.list_changed) == Some(true),
             Change::Resources => has.resources.as_ref().and_then(|has| has.list_changed) == Some(true),
-            Change::Resource(uri) => self.subscriptions.contains(uri),
+            Change::Resource(uri) => self.rare.subscriptions.contains(uri),
         };
         is_offered && self.lifecycle.is_ready() && self.has_back_channel
     }
@@ -262,7 +264,7 @@ impl Connection {
         for key in self.in_flight.keys() {
             let _ = self.end_listening(key);
         }
-        for call in self.calls.all() {
+        for call in self.rare.calls.all() {
             self.finish_call(call, Err(CallError::Disconnected));
         }
         self.has_back_channel = false;
@@ -283,20 +285,24 @@ impl Connection {
     /// Ends requests and calls, and emits the last event.
     pub(super) fn end(&mut self) {
         // The application does not know queued requests. They must not start now.
-        for event in std::mem::take(&mut self.queued) {
+        let queued = self.rare.get_mut().map(|rare| {
+            rare.batches.clear();
+            std::mem::take(&mut rare.queued)
+        });
+        for event in queued.into_iter().flatten() {
             if let Event::Request { responder, .. } = event {
                 let _ = self.in_flight.close(responder.key());
             }
         }
-        self.batches.clear();
         self.handshake = None;
-        for call in self.calls.all() {
+        for call in self.rare.calls.all() {
             self.finish_call(call, Err(CallError::Disconnected));
         }
         for key in self.in_flight.keys() {
             self.cancel_request(key, None);
         }
-        for uri in std::mem::take(&mut self.subscriptions) {
+        let subscriptions = self.rare.get_mut().map(|rare| std::mem::take(&mut rare.subscriptions));
+        for uri in subscriptions.into_iter().flatten() {
             self.emit(Event::Subscription { uri, active: false });
         }
         self.closed = true;

@@ -1,6 +1,5 @@
 //! The connection of a server to one client.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use mcp_types::jsonrpc::{EncodedMessage, UnknownId};
@@ -13,10 +12,10 @@ use super::in_flight::InFlight;
 use super::lifecycle::{Agreed, Lifecycle, SecondHandshake};
 use super::listen_streams::ListenStreams;
 use super::outbox::{Outbox, Priority};
+use super::rare::LazyRare;
 use super::transmit::{Failure, Route, Transmit};
 use crate::RequestKey;
-use crate::calls::Calls;
-use crate::deadlines::{Deadline, Deadlines};
+use crate::deadlines::Deadline;
 use crate::errors::PeerMisbehaved;
 use crate::queue::{Fifo, pop};
 
@@ -63,13 +62,8 @@ pub struct Connection {
     pub(super) config: Arc<ServerConfig>,
     pub(super) lifecycle: Lifecycle,
     pub(super) in_flight: InFlight,
-    /// Requests beyond the limit of concurrent ones.
-    pub(super) queued: VecDeque<Event>,
-    pub(super) batches: BTreeMap<RequestKey, Batch>,
-    pub(super) calls: Calls,
-    pub(super) deadlines: Deadlines,
+    pub(super) rare: LazyRare,
     pub(super) log_level: LoggingLevel,
-    pub(super) subscriptions: BTreeSet<String>,
     /// Allocated for the first stream, because few connections have any.
     pub(super) listen_streams: Option<Box<ListenStreams<RequestKey>>>,
     pub(super) has_back_channel: bool,
@@ -136,12 +130,8 @@ impl Connection {
             config,
             lifecycle,
             in_flight: InFlight::default(),
-            queued: VecDeque::new(),
-            batches: BTreeMap::new(),
-            calls: Calls::default(),
-            deadlines: Deadlines::default(),
+            rare: LazyRare::default(),
             log_level: LoggingLevel::Info,
-            subscriptions: BTreeSet::new(),
             listen_streams: None,
             has_back_channel,
             second_handshake: SecondHandshake::Refuse,
@@ -187,7 +177,7 @@ impl Connection {
     /// Returns the earliest deadline, at which the driver has to call [`handle_timeout`](Self::handle_timeout).
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Deadline> {
-        self.deadlines.next()
+        self.rare.deadlines.next()
     }
 
     /// Returns whether the driver may pass in more bytes. Returns `false` if the connection is closed, and while too many
@@ -232,7 +222,7 @@ impl Connection {
     #[must_use]
     pub fn is_open(&self, request: RequestKey) -> bool {
         self.in_flight.has(request)
-            || self.batches.contains_key(&request)
+            || self.rare.batches.contains_key(&request)
             || self.handshake.as_ref().is_some_and(|handshake| handshake.key == request)
     }
 
@@ -240,11 +230,11 @@ impl Connection {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.in_flight.is_empty()
-            && self.queued.is_empty()
-            && self.batches.is_empty()
+            && self.rare.queued.is_empty()
+            && self.rare.batches.is_empty()
             && self.handshake.is_none()
-            && self.calls.len() == 0
-            && self.deadlines.next().is_none()
+            && self.rare.calls.len() == 0
+            && self.rare.deadlines.next().is_none()
             && self.listen_streams.is_none()
             && self.outbox.is_empty()
             && self.events.is_empty()
@@ -293,7 +283,7 @@ impl Connection {
         let Some(batch_key) = batch else {
             return self.transmit(Transmit { route: Route::Reply(key), message, failure }, Priority::Required);
         };
-        if let Some(batch) = self.batches.get_mut(&batch_key) {
+        if let Some(batch) = self.batch_mut(batch_key) {
             batch.responses.push(message);
         }
         self.finish_batch(batch_key);
@@ -301,17 +291,22 @@ impl Connection {
 
     /// Removes a request from its batch, because it gets no response.
     pub(super) fn skip_in_batch(&mut self, batch_key: RequestKey) {
-        if let Some(batch) = self.batches.get_mut(&batch_key) {
+        if let Some(batch) = self.batch_mut(batch_key) {
             batch.expected -= 1;
         }
         self.finish_batch(batch_key);
     }
 
+    pub(super) fn batch_mut(&mut self, key: RequestKey) -> Option<&mut Batch> {
+        self.rare.get_mut()?.batches.get_mut(&key)
+    }
+
     pub(super) fn finish_batch(&mut self, key: RequestKey) {
-        if self.batches.get(&key).is_none_or(|batch| batch.responses.len() < batch.expected) {
+        let is_finished = |batch: &&mut Batch| batch.responses.len() >= batch.expected;
+        if self.batch_mut(key).filter(is_finished).is_none() {
             return;
         }
-        let batch = self.batches.remove(&key).unwrap_or_default();
+        let batch = self.rare.get_mut().and_then(|rare| rare.batches.remove(&key)).unwrap_or_default();
         if let Some(message) = EncodedMessage::batch(&batch.responses) {
             self.send(Route::Reply(key), message, Priority::Required);
         }
@@ -344,8 +339,8 @@ impl Connection {
 
     /// Starts queued requests, up to the limit of concurrent ones.
     pub(super) fn start_queued(&mut self) {
-        while self.in_flight.running() - self.queued.len() < self.config.limits.max_in_flight {
-            let Some(event) = pop(&mut self.queued) else { return };
+        while self.in_flight.running() - self.rare.queued.len() < self.config.limits.max_in_flight {
+            let Some(event) = self.rare.get_mut().and_then(|rare| pop(&mut rare.queued)) else { return };
             self.emit(event);
         }
     }
@@ -357,8 +352,20 @@ impl std::fmt::Debug for Connection {
             .field("negotiated", &self.negotiated())
             .field("running", &self.in_flight.running())
             .field("listening", &self.in_flight.listening())
-            .field("calls", &self.calls.len())
+            .field("calls", &self.rare.calls.len())
             .field("closed", &self.closed)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There is one for each session, of which most are idle, and for each request without a session, which moves it.
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn connections_are_small() {
+        assert!(size_of::<Connection>() <= 320, "{}", size_of::<Connection>());
     }
 }

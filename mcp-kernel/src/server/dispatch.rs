@@ -89,23 +89,23 @@ impl Connection {
             "resources/subscribe" => {
                 let SubscribeRequestParams { uri, .. } = decode(params)?;
                 self.check_uri(&uri)?;
-                let is_new = !self.subscriptions.contains(&uri);
-                let bytes = self.subscriptions.iter().map(String::len).sum::<usize>() + uri.len();
+                let is_new = !self.rare.subscriptions.contains(&uri);
+                let bytes = self.rare.subscriptions.iter().map(String::len).sum::<usize>() + uri.len();
                 let limits = &self.config.limits;
                 let is_full =
-                    self.subscriptions.len() >= limits.max_subscriptions || bytes > limits.max_subscription_bytes;
+                    self.rare.subscriptions.len() >= limits.max_subscriptions || bytes > limits.max_subscription_bytes;
                 if is_new && is_full {
                     return Err(PeerMisbehaved::TooManySubscriptions.into());
                 }
                 if is_new {
-                    self.subscriptions.insert(uri.clone());
+                    self.rare.make_mut().subscriptions.insert(uri.clone());
                     self.emit(Event::Subscription { uri, active: true });
                 }
                 self.respond_now(scope, batch, EmptyResult::default());
             }
             "resources/unsubscribe" => {
                 let UnsubscribeRequestParams { uri, .. } = decode(params)?;
-                if self.subscriptions.remove(&uri) {
+                if self.rare.get_mut().is_some_and(|rare| rare.subscriptions.remove(&uri)) {
                     self.emit(Event::Subscription { uri, active: false });
                 }
                 self.respond_now(scope, batch, EmptyResult::default());
@@ -122,8 +122,9 @@ impl Connection {
     pub fn is_restart(&self, incoming: &Incoming<'_>) -> bool {
         let Incoming::Single(Message::Request(request)) = incoming else { return false };
         let is_second = matches!(self.lifecycle, Lifecycle::Negotiated(_) | Lifecycle::Ready(_));
+        let rare = &self.rare;
         let is_idle =
-            self.in_flight.is_empty() && self.queued.is_empty() && self.batches.is_empty() && self.calls.len() == 0;
+            self.in_flight.is_empty() && rare.queued.is_empty() && rare.batches.is_empty() && rare.calls.len() == 0;
         self.second_handshake == SecondHandshake::Restart
             && request.method == Method::INITIALIZE
             && !is_modern(request)

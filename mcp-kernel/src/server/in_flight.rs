@@ -51,8 +51,9 @@ impl Responder {
 pub(crate) struct InFlight {
     /// The request with the smallest key; most connections never have a second one at the same time.
     first: Option<(RequestKey, Entry)>,
-    /// Empty if there is no first one.
-    others: VecDeque<(RequestKey, Entry)>,
+    /// Absent or empty if there is no first one.
+    #[expect(clippy::box_collection, reason = "most connections never have it, and there is one in each session")]
+    others: Option<Box<VecDeque<(RequestKey, Entry)>>>,
     started: u64,
     listening: usize,
 }
@@ -81,38 +82,40 @@ impl InFlight {
             Some(first) if key < first.0 => std::mem::replace(first, (key, entry)),
             Some(_) => (key, entry),
         };
-        let index = self.others.partition_point(|(other, _)| *other < added.0);
-        self.others.insert(index, added);
+        let others = self.others.get_or_insert_default();
+        others.insert(others.partition_point(|(other, _)| *other < added.0), added);
         Responder(key)
     }
 
     pub(crate) fn close(&mut self, key: RequestKey) -> Option<Entry> {
         let (_, entry) = match self.first.take_if(|(first, _)| *first == key) {
             Some(first) => {
-                self.first = self.others.pop_front();
+                self.first = self.others.as_mut().and_then(|others| others.pop_front());
                 first
             }
-            None => self.others.remove(self.index(key)?)?,
+            None => {
+                let index = self.index(key)?;
+                self.others.as_mut()?.remove(index)?
+            }
         };
         self.listening -= usize::from(entry.kind == Kind::Listening);
-        if self.others.is_empty() && self.others.capacity() > KEPT {
-            self.others = VecDeque::new();
-        }
+        self.others.take_if(|others| others.is_empty() && others.capacity() > KEPT);
         Some(entry)
     }
 
     /// The position among the others.
     fn index(&self, key: RequestKey) -> Option<usize> {
-        self.others.binary_search_by_key(&key, |(key, _)| *key).ok()
+        self.others.as_ref()?.binary_search_by_key(&key, |(key, _)| *key).ok()
     }
 
     fn iter(&self) -> impl Iterator<Item = &(RequestKey, Entry)> {
-        self.first.iter().chain(&self.others)
+        self.first.iter().chain(self.others.iter().flat_map(|others| others.iter()))
     }
 
     /// The number of running and queued requests.
     pub(crate) fn running(&self) -> usize {
-        usize::from(self.first.is_some()) + self.others.len() - self.listening
+        let others = self.others.as_ref().map_or(0, |others| others.len());
+        usize::from(self.first.is_some()) + others - self.listening
     }
 
     /// The number of listen streams.
@@ -126,7 +129,7 @@ impl InFlight {
 
     pub(crate) fn get(&self, key: RequestKey) -> Option<&Entry> {
         let first = self.first.as_ref().filter(|(first, _)| *first == key);
-        first.or_else(|| self.others.get(self.index(key)?)).map(|(_, entry)| entry)
+        first.or_else(|| self.others.as_ref()?.get(self.index(key)?)).map(|(_, entry)| entry)
     }
 
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Entry> {
@@ -134,7 +137,7 @@ impl InFlight {
             return self.first.as_mut().map(|(_, entry)| entry);
         }
         let index = self.index(key)?;
-        self.others.get_mut(index).map(|(_, entry)| entry)
+        self.others.as_mut()?.get_mut(index).map(|(_, entry)| entry)
     }
 
     /// The oldest request.

@@ -49,7 +49,8 @@ impl Connection {
         let what = PeerMisbehaved::TooLong { limit };
         let has_batches = self.negotiated() == Some(Revision::V2025_03_26);
         let report = |text_id| self.events.push(Event::PeerMisbehaved(text_id));
-        for call in self.calls.of_oversized(summary, has_batches, report) {
+        let calls = self.rare.get_mut().map(|rare| rare.calls.of_oversized(summary, has_batches, report));
+        for call in calls.into_iter().flatten() {
             self.finish_call(call, Err(CallError::TooLong { limit }));
         }
         match (summary.kind, &summary.id) {
@@ -79,7 +80,7 @@ impl Connection {
                 self.finish_call(call, Err(CallError::InvalidResponse));
             }
         } else if needs_response(&invalid) {
-            if let Some(batch) = batch.and_then(|batch| self.batches.get_mut(&batch)) {
+            if let Some(batch) = batch.and_then(|batch| self.batch_mut(batch)) {
                 batch.expected += 1;
             }
             let revision = self.revision_for_errors();
@@ -125,11 +126,11 @@ impl Connection {
         }
         // One more response is expected than there are requests, so that the batch is not sent before all of it is
         // processed.
-        self.batches.insert(key, Batch { expected: 1, responses: Vec::new() });
+        self.rare.make_mut().batches.insert(key, Batch { expected: 1, responses: Vec::new() });
         for message in messages {
             match message {
                 Ok(message) => {
-                    if let (Message::Request(_), Some(batch)) = (&message, self.batches.get_mut(&key)) {
+                    if let (Message::Request(_), Some(batch)) = (&message, self.batch_mut(key)) {
                         batch.expected += 1;
                     }
                     self.handle_message(now, message, (principal, None), Some(key));
@@ -199,7 +200,8 @@ impl Connection {
             "notifications/progress" => {
                 let progress = decoded.and_then(|params| params.decode::<ProgressNotificationParams>().ok());
                 let Some(mut progress) = progress else { return };
-                if let Some(call) = self.calls.progress(now, &mut progress, &mut self.deadlines) {
+                let Some(rare) = self.rare.get_mut() else { return };
+                if let Some(call) = rare.calls.progress(now, &mut progress, &mut rare.deadlines) {
                     self.emit(Event::CallProgress { call, progress: Box::new(progress) });
                 }
             }
@@ -231,7 +233,7 @@ impl Connection {
 
     /// Returns the call that a response is for.
     fn call_of_response(&mut self, id: &RequestId) -> Option<CallId> {
-        self.calls.of_response(id, |text_id| self.events.push(Event::PeerMisbehaved(text_id)))
+        self.rare.get_mut()?.calls.of_response(id, |text_id| self.events.push(Event::PeerMisbehaved(text_id)))
     }
 
     /// Processes the end of a request's stream.
@@ -265,7 +267,7 @@ impl Connection {
 
     /// Ends the calls whose timeout has expired.
     pub fn handle_timeout(&mut self, now: Time) {
-        while let Some(kind) = self.deadlines.due(now) {
+        while let Some(kind) = self.rare.get_mut().and_then(|rare| rare.deadlines.due(now)) {
             let (DeadlineKind::IdleTimeout(call) | DeadlineKind::TotalTimeout(call)) = kind;
             self.cancel_call(call, CallError::TimedOut);
         }
@@ -275,8 +277,9 @@ impl Connection {
     ///
     /// The routes of one request share a stream, so that the response does not overtake earlier messages.
     pub fn block(&mut self, route: Route) {
-        let is_open =
-            route.stream().is_none_or(|key| self.in_flight.get_mut(key).is_some() || self.batches.contains_key(&key));
+        let is_open = route
+            .stream()
+            .is_none_or(|key| self.in_flight.get_mut(key).is_some() || self.rare.batches.contains_key(&key));
         // A stream that has ended has no messages to keep back.
         if is_open || self.outbox.holds(route) {
             let count = self.outbox.block(&self.config.limits, route);
@@ -297,15 +300,17 @@ impl Connection {
             // Other requests of the batch may have messages on the shared stream.
             self.outbox.forget(key);
         }
-        let queued = self.queued.len();
-        self.queued.retain(|event| !matches!(event, Event::Request { responder, .. } if responder.key() == key));
+        let queued = self.rare.queued.len();
+        if let Some(rare) = self.rare.get_mut() {
+            rare.queued.retain(|event| !matches!(event, Event::Request { responder, .. } if responder.key() == key));
+        }
         if entry.kind == Kind::Listening {
             self.remove_listen_stream(key);
             self.emit(Event::ListeningEnded(key));
-        } else if queued == self.queued.len() {
+        } else if queued == self.rare.queued.len() {
             self.emit(Event::Cancelled { request: key, reason });
         }
-        for call in self.calls.related_to(key) {
+        for call in self.rare.calls.related_to(key) {
             self.cancel_call(call, CallError::Cancelled);
         }
         if let Some(batch) = entry.batch {

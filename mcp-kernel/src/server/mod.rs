@@ -21,6 +21,7 @@ mod known_clients;
 mod lifecycle;
 mod listen_streams;
 mod outbox;
+mod rare;
 mod responses;
 mod scope;
 mod server_requests;

@@ -11,7 +11,7 @@ use super::connection::Connection;
 use super::event::Event;
 use super::outbox::Priority;
 use super::transmit::Route;
-use crate::calls::CallOptions;
+use crate::calls::{CallOptions, OpenCall};
 use crate::errors::{CallError, CommandError};
 use crate::{CallId, RequestKey, Time};
 
@@ -36,15 +36,16 @@ impl Connection {
     ) -> Result<CallId, CommandError> {
         self.check_call(related, &method, params)?;
         let mut params: RequestParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
-        let (call, id) = self.calls.start(now, options, &mut self.deadlines);
+        let rare = self.rare.make_mut();
+        let (call, id) = rare.calls.start(now, options, &mut rare.deadlines);
         // The call's id serves as the token, which makes tokens unique. The application's own token is restored when
         // progress arrives.
         let token = params.meta.get_or_insert_default().progress_token.replace(ProgressToken::from(&id));
-        if let Some(open) = self.calls.get_mut(call) {
+        if let Some(open) = rare.calls.get_mut(call) {
             (open.token, open.related) = (token, related);
         }
         let Ok(message) = EncodedMessage::request(&id, &method, Some(&params)) else {
-            let _ = self.calls.end(call, &mut self.deadlines);
+            let _ = rare.calls.end(call, &mut rare.deadlines);
             return Err(CommandError::NotAnObject);
         };
         let route = related.map_or(Route::Standalone, |key| self.related_route(key));
@@ -92,7 +93,7 @@ impl Connection {
             return Err(CommandError::MissingCapability(missing));
         }
         let limit = self.config.limits.max_calls;
-        if self.calls.len() >= limit { Err(CommandError::TooManyCalls { limit }) } else { Ok(()) }
+        if self.rare.calls.len() >= limit { Err(CommandError::TooManyCalls { limit }) } else { Ok(()) }
     }
 
     /// Cancels a call and notifies the client. The outcome is [`CallError::Cancelled`].
@@ -105,7 +106,7 @@ impl Connection {
     }
 
     pub(super) fn cancel_call(&mut self, call: CallId, why: CallError) -> bool {
-        let Some(ended) = self.calls.end(call, &mut self.deadlines) else { return false };
+        let Some(ended) = self.end_call(call) else { return false };
         let params = CancelledNotificationParams::default().request_id(ended.id);
         let method = Method::NOTIFICATIONS_CANCELLED;
         // It follows the request that it cancels, as long as that stream is open.
@@ -117,9 +118,14 @@ impl Connection {
     }
 
     pub(super) fn finish_call(&mut self, call: CallId, outcome: Result<PayloadBuf, CallError>) {
-        if self.calls.end(call, &mut self.deadlines).is_some() {
+        if self.end_call(call).is_some() {
             self.emit(Event::CallFinished { call, outcome });
         }
+    }
+
+    fn end_call(&mut self, call: CallId) -> Option<OpenCall> {
+        let rare = self.rare.get_mut()?;
+        rare.calls.end(call, &mut rare.deadlines)
     }
 }
 

@@ -64,7 +64,7 @@ impl Connection {
         /// The size of an entry without its text.
         const ENTRY: usize = 64;
         let handshake = self.initialize_params().map_or(0, |params| params.as_str().len());
-        self.subscriptions.iter().map(|uri| uri.len() + ENTRY).sum::<usize>() + handshake
+        self.rare.subscriptions.iter().map(|uri| uri.len() + ENTRY).sum::<usize>() + handshake
     }
 
     /// Replaces the state of the session by that of another process.
@@ -75,9 +75,11 @@ impl Connection {
         self.log_level = state.log_level;
         let most = self.config.limits.max_subscriptions;
         let subscriptions: BTreeSet<String> = state.subscriptions.into_iter().take(most).collect();
-        let ended: Vec<String> = self.subscriptions.difference(&subscriptions).cloned().collect();
-        let begun: Vec<String> = subscriptions.difference(&self.subscriptions).cloned().collect();
-        self.subscriptions = subscriptions;
+        let ended: Vec<String> = self.rare.subscriptions.difference(&subscriptions).cloned().collect();
+        let begun: Vec<String> = subscriptions.difference(&self.rare.subscriptions).cloned().collect();
+        if !ended.is_empty() || !begun.is_empty() {
+            self.rare.make_mut().subscriptions = subscriptions;
+        }
         for (uris, active) in [(ended, false), (begun, true)] {
             for uri in uris {
                 self.note_subscription(uri, active);
@@ -100,7 +102,7 @@ impl Connection {
         let mut state = SessionState::new(self.negotiated().filter(|_| !self.lifecycle.is_stateless())?);
         state.is_ready = self.lifecycle.is_ready();
         state.log_level = self.log_level;
-        state.subscriptions = self.subscriptions.iter().cloned().collect();
+        state.subscriptions = self.rare.subscriptions.iter().cloned().collect();
         Some(state)
     }
 }

@@ -15,7 +15,7 @@ use crate::asking::legacy_rounds;
 use crate::asking::options::AskOptions;
 use crate::connection::catch_panic::{CatchPanic, panicked};
 use crate::connection::running::RunningHandler;
-use crate::connection::shared::{Inbox, PendingServerRequest, QueuedServerRequest};
+use crate::connection::shared::{Inbox, PendingServerRequest, QueuedServerRequest, State};
 use crate::connection::{Connection, QueuedRequest};
 use crate::extensions::Extensions;
 use crate::handlers::notification::Notification;
@@ -100,8 +100,8 @@ impl Connection {
                 Event::Cancelled { request, .. } => self.cancel(request),
                 Event::CallFinished { call, outcome } => {
                     let mut state = self.shared.lock();
-                    let open = state.open.iter().position(|open| open.call == call);
-                    let open = open.map(|index| state.open.swap_remove(index));
+                    let open =
+                        state.server_requests.as_mut().and_then(|requests| requests.close(|open| open.call == call));
                     drop(state);
                     if let Some(open) = open {
                         open.reply.send(outcome.map_err(AskError::NoResponse));
@@ -117,19 +117,17 @@ impl Connection {
                 Event::Notification { method, params } => self.handle_notification(method, params),
                 // S1.13: the application learns that the handshake is complete.
                 Event::Initialized => {
-                    self.shared.handshake_waiters.wake_all();
+                    self.shared.wake_handshake_waiters();
                     self.handle_notification(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default());
                 }
                 Event::Closed => {
                     self.queued.clear();
                     self.running.cancel_all();
                     (self.handshake, self.session) = (None, None);
-                    let mut state = self.shared.lock();
-                    let left = (std::mem::take(&mut state.server_requests), std::mem::take(&mut state.open));
-                    drop(state);
+                    let left = self.shared.lock().server_requests.take();
                     // Dropped without the lock, as that wakes the receivers.
                     drop(left);
-                    self.shared.handshake_waiters.wake_all();
+                    self.shared.wake_handshake_waiters();
                 }
                 _ => {}
             }
@@ -148,14 +146,13 @@ impl Connection {
 
     /// Calls the progress handler of a server-to-client request, without the lock; the request may end meanwhile.
     fn report_progress(&self, call: CallId, progress: ProgressNotificationParams) {
-        let find = |open: &&mut PendingServerRequest| open.call == call;
-        let watcher = self.shared.lock().open.iter_mut().find(find).and_then(|open| open.watcher.take());
+        let watcher = self.shared.lock().pending_request(call).and_then(|pending| pending.watcher.take());
         let Some(mut watcher) = watcher else { return };
         if std::panic::catch_unwind(AssertUnwindSafe(|| watcher(progress))).is_err() {
             return tracing::error!(target: "mcp", "the progress handler of a server-to-client request panicked");
         }
-        if let Some(open) = self.shared.lock().open.iter_mut().find(find) {
-            open.watcher = Some(watcher);
+        if let Some(pending) = self.shared.lock().pending_request(call) {
+            pending.watcher = Some(watcher);
         }
     }
 
@@ -265,11 +262,13 @@ impl Connection {
     pub(super) fn send_server_requests(&self, now: Time) {
         let mut refused = Vec::new();
         let mut state = self.shared.lock();
-        while let Some(request) = state.server_requests.pop_front() {
+        let State { kernel, server_requests, .. } = &mut *state;
+        let Some(requests) = server_requests else { return };
+        while let Some(request) = requests.queued.pop_front() {
             let QueuedServerRequest { number, related, method, params, options, reply } = request;
             let AskOptions { time, watcher, .. } = options;
-            match state.kernel.call(now, related, method, &params, time) {
-                Ok(call) => state.open.push(PendingServerRequest { number, call, watcher, reply }),
+            match kernel.call(now, related, method, &params, time) {
+                Ok(call) => requests.open.push(PendingServerRequest { number, call, watcher, reply }),
                 Err(error) => refused.push((reply, error, watcher)),
             }
         }

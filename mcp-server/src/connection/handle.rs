@@ -1,6 +1,6 @@
 //! The connection as handlers see it.
 
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use mcp_kernel::Change;
 use mcp_types::{
@@ -45,7 +45,7 @@ impl ConnectionHandle {
     /// ```
     // S1.15
     pub fn scratch(&self) -> Result<&Scratch, NoLastingConnection> {
-        self.0.scratch.as_ref().ok_or(NoLastingConnection)
+        self.0.scratch().ok_or(NoLastingConnection)
     }
 
     /// Adds a callback that runs when the connection ends: last in, first out, each for at most five seconds.
@@ -56,7 +56,7 @@ impl ConnectionHandle {
         Fut: Future<Output = ()> + Send + 'static,
     {
         let teardown = Box::new(move || -> BoxFuture<()> { Box::pin(teardown()) });
-        self.0.teardown.lock().unwrap_or_else(PoisonError::into_inner).push(teardown);
+        self.0.push_teardown(teardown);
     }
 
     /// Returns a unique name of the connection, for logs and as a key.
@@ -136,7 +136,10 @@ impl ConnectionHandle {
                 (false, false) => None,
             }
         };
-        self.0.handshake_waiters.wait_for(state).await
+        match state() {
+            Some(outcome) => outcome,
+            None => self.0.rare().handshake_waiters.wait_for(state).await,
+        }
     }
 
     /// Sends a notification that belongs to no request. It is dropped if there is no stream for it.

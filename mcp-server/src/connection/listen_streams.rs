@@ -20,21 +20,22 @@ pub(crate) struct ListenStream {
 /// The open listen streams, by request. A stream is added in the critical section in which the kernel opens it, so that each
 /// notification on it finds the stream here.
 #[derive(Default)]
-pub(crate) struct ListenStreams(BTreeMap<RequestKey, Arc<ListenStream>>);
+#[expect(clippy::box_collection, reason = "few connections have any, and there is one in each session")]
+pub(crate) struct ListenStreams(Option<Box<BTreeMap<RequestKey, Arc<ListenStream>>>>);
 
 impl ListenStreams {
     pub(crate) fn insert(&mut self, scope: &Arc<RequestScope>, extensions: Extensions) {
         let listener = ListenStream { scope: Arc::clone(scope), extensions, filter: OnceLock::new() };
-        self.0.insert(scope.key(), Arc::new(listener));
+        self.0.get_or_insert_default().insert(scope.key(), Arc::new(listener));
     }
 
     pub(crate) fn get(&self, stream: RequestKey) -> Option<Arc<ListenStream>> {
-        self.0.get(&stream).map(Arc::clone)
+        self.0.as_ref()?.get(&stream).map(Arc::clone)
     }
 
     /// Removes a stream, which has to be dropped without a lock.
     #[must_use]
     pub(crate) fn remove(&mut self, stream: RequestKey) -> Option<Arc<ListenStream>> {
-        self.0.remove(&stream)
+        self.0.as_mut()?.remove(&stream)
     }
 }

@@ -17,7 +17,7 @@ pub(crate) mod shared;
 pub(crate) mod teardown;
 pub(crate) mod waiters;
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use mcp_kernel::server::{
@@ -132,7 +132,7 @@ impl Connection {
     /// Replaces the state of the session by that of another process.
     pub fn refresh(&mut self, state: SessionState) {
         self.input(|kernel| kernel.refresh(state));
-        self.shared.handshake_waiters.wake_all();
+        self.shared.wake_handshake_waiters();
     }
 
     /// Creates a connection for one modern request.
@@ -338,6 +338,23 @@ impl Connection {
         !self.queued.is_empty() || self.running.len() > 0 || self.handshake.is_some()
     }
 
+    /// Returns what a task has to do that has polled the connection before, and that will be woken.
+    #[must_use]
+    pub fn next_step(&self) -> NextStep {
+        if self.is_busy() || self.session.is_some() {
+            return NextStep::Poll;
+        }
+        let state = self.shared.lock();
+        let has_request = state.server_requests.as_ref().is_some_and(|requests| !requests.queued.is_empty());
+        if has_request || !state.kernel.wants_input() || state.kernel.has_event() {
+            NextStep::Poll
+        } else if state.kernel.has_transmit() {
+            NextStep::Send
+        } else {
+            NextStep::Wait
+        }
+    }
+
     /// Returns whether the response to a request, or to any of a batch, is still due.
     #[must_use]
     pub fn is_open(&self, request: RequestKey) -> bool {
@@ -368,13 +385,12 @@ impl Connection {
         ConnectionHandle(Arc::clone(&self.shared))
     }
 
-    /// Sets a function that is called instead of waking the task that polled the connection, for transports where several
-    /// tasks drive it. It gets the route that needs a poll, or `None` for any, and may be called while the connection is
-    /// polled.
+    /// Sets what is called instead of waking the task that polled the connection, for transports where several tasks drive
+    /// it. It gets the route that needs a poll, or `None` for any, and may be called while the connection is polled.
     #[must_use]
-    pub fn route_waker(self, wake: RouteWaker) -> Self {
+    pub fn route_waker(self, waker: Arc<dyn RouteWaker>) -> Self {
         // It was not set before, as this takes the new connection by value.
-        let _ = self.shared.route_waker.set(wake);
+        let _ = self.shared.route_waker.set(waker);
         self
     }
 
@@ -416,7 +432,7 @@ impl Connection {
         B: Future<Output = ()> + Send + 'static,
     {
         self.session = None;
-        if self.shared.teardown.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+        if !self.shared.has_teardown() {
             return None;
         }
         self.handle_disconnect();
@@ -429,6 +445,18 @@ impl Connection {
         self.handle_events(None);
         outcome
     }
+}
+
+/// What a task that drives a [`Connection`] has to do next ([`Connection::next_step`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "a transport must know what to do with each")]
+pub enum NextStep {
+    /// Nothing has happened.
+    Wait,
+    /// There are [messages](Connection::poll_transmit) to send, but there is no code of the application to run.
+    Send,
+    /// The connection has to be [polled](Connection::poll).
+    Poll,
 }
 
 impl Drop for Connection {

@@ -164,7 +164,7 @@ impl ConnectionPort {
 
     /// Wakes tasks that wait for what [`refresh`](Self::refresh) may have changed. The caller must hold no lock.
     pub fn wake_refreshed(&self) {
-        self.shared.handshake_waiters.wake_all();
+        self.shared.wake_handshake_waiters();
     }
 
     /// Returns whether the response to a request, or to any of a batch, is still due.

@@ -63,7 +63,7 @@ impl RunningHandler {
 struct Woken {
     ready: Mutex<Vec<Arc<HandlerWaker>>>,
     driver: DriverWaker,
-    route_waker: Option<RouteWaker>,
+    route_waker: Option<Arc<dyn RouteWaker>>,
 }
 
 struct HandlerWaker {
@@ -80,7 +80,7 @@ impl Wake for HandlerWaker {
             let key = self.key;
             woken.ready.lock().unwrap_or_else(PoisonError::into_inner).push(self);
             match &woken.route_waker {
-                Some(wake) => wake(Some(Route::Related(key))),
+                Some(waker) => waker.wake_route(Some(Route::Related(key))),
                 None => woken.driver.wake(),
             }
         }
@@ -89,7 +89,7 @@ impl Wake for HandlerWaker {
 
 impl RunningHandlers {
     /// Adds a handler, which is polled next time.
-    pub(crate) fn push(&mut self, task: RunningHandler, route_waker: Option<&RouteWaker>) {
+    pub(crate) fn push(&mut self, task: RunningHandler, route_waker: Option<&Arc<dyn RouteWaker>>) {
         let key = task.responder.key();
         self.open.insert(key, task);
         let woken = self

@@ -59,7 +59,7 @@ impl Session {
     pub fn of_request(ctx: &RequestContext) -> Result<Self, NoSession> {
         let connection = ctx.connection();
         // On stdio, requests of both eras share a connection.
-        let has_session = ctx.era() == Era::Legacy && connection.scratch().is_ok();
+        let has_session = ctx.era() == Era::Legacy && connection.0.is_lasting();
         has_session.then(|| Self(connection.clone())).ok_or_else(NoSession::new)
     }
 

@@ -1,5 +1,6 @@
 //! The part of a connection that its driver and its handlers share.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,16 +32,25 @@ pub(crate) struct Shared {
     /// The task that drives the connection, which is woken when a handler has sent something.
     pub(crate) driver: DriverWaker,
     /// Is called instead, if several tasks drive the connection.
-    pub(crate) route_waker: OnceLock<RouteWaker>,
-    /// Values that handlers keep from one request to the next; absent if there is no next one.
-    pub(crate) scratch: Option<Scratch>,
-    pub(crate) teardown: Mutex<Vec<Teardown>>,
+    pub(crate) route_waker: OnceLock<Arc<dyn RouteWaker>>,
+    /// Whether there may be a next request, so that handlers can keep values.
+    is_lasting: bool,
     /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
-    server_request_count: AtomicU64,
-    token: OnceLock<Box<str>>,
     /// The session id of the transport. It is formatted on request, as few handlers need it.
     pub(crate) session_id: OnceLock<Arc<dyn std::fmt::Display + Send + Sync>>,
+    /// Allocated on first use, which few connections get to.
+    rare: OnceLock<Box<Rare>>,
+}
+
+/// What few connections need. There are many idle sessions, and many connections for one request.
+#[derive(Default)]
+pub(crate) struct Rare {
+    /// Values that handlers keep from one request to the next.
+    scratch: Scratch,
+    teardown: Mutex<Vec<Teardown>>,
+    server_request_count: AtomicU64,
+    token: OnceLock<Box<str>>,
     /// Tasks that wait for the end of the handshake.
     pub(crate) handshake_waiters: Waiters,
 }
@@ -57,10 +67,25 @@ pub(crate) struct State {
     pub(crate) inbox: Inbox,
     /// The extensions of requests that wait to be admitted.
     pub(crate) origins: RequestOrigins,
-    /// Server-to-client requests for the driver to send, which alone knows the time.
-    pub(crate) server_requests: VecDeque<QueuedServerRequest>,
-    /// Server-to-client requests that wait for a response.
+    /// Allocated for the first one, as few connections have any.
+    pub(crate) server_requests: Option<Box<ServerRequests>>,
+}
+
+/// The server-to-client requests of a connection.
+#[derive(Default)]
+pub(crate) struct ServerRequests {
+    /// Those for the driver to send, which alone knows the time.
+    pub(crate) queued: VecDeque<QueuedServerRequest>,
+    /// Those that wait for a response.
     pub(crate) open: Vec<PendingServerRequest>,
+}
+
+impl ServerRequests {
+    /// Removes a request that waits for a response.
+    pub(crate) fn close(&mut self, is_it: impl Fn(&PendingServerRequest) -> bool) -> Option<PendingServerRequest> {
+        let index = self.open.iter().position(is_it)?;
+        Some(self.open.swap_remove(index))
+    }
 }
 
 /// The number and size of messages.
@@ -70,8 +95,11 @@ pub(crate) struct Inbox {
     pub(crate) bytes: usize,
 }
 
-/// Wakes the task that drives a route, or with `None` any task that drives the connection.
-pub type RouteWaker = Arc<dyn Fn(Option<Route>) + Send + Sync>;
+/// Wakes the tasks that drive a connection, for transports where there are several.
+pub trait RouteWaker: Send + Sync {
+    /// Wakes the task that drives a route, or with `None` any task that drives the connection.
+    fn wake_route(&self, route: Option<Route>);
+}
 
 /// A callback at the end of a connection.
 pub(crate) type Teardown = Box<dyn FnOnce() -> BoxFuture<()> + Send>;
@@ -105,6 +133,11 @@ impl State {
         self.note_listener(key, || caller.extensions.clone());
     }
 
+    /// Returns a server-to-client request that waits for a response.
+    pub(crate) fn pending_request(&mut self, call: CallId) -> Option<&mut PendingServerRequest> {
+        self.server_requests.as_mut()?.open.iter_mut().find(|open| open.call == call)
+    }
+
     /// Remembers a listen stream that the kernel has just opened.
     pub(crate) fn note_listener(&mut self, key: Option<RequestKey>, extensions: impl FnOnce() -> Extensions) {
         if let Some(scope) = key.and_then(|key| self.kernel.listen_scope(key)) {
@@ -117,7 +150,7 @@ impl Shared {
     // Inlined with the constructors of the kernel, so that the state is not copied from one to the other.
     #[inline(always)]
     pub(crate) fn new(kernel: Kernel) -> Self {
-        let scratch = (!kernel.is_for_one_request()).then(Scratch::default);
+        let is_lasting = !kernel.is_for_one_request();
         Self {
             state: Mutex::new(State {
                 kernel,
@@ -126,18 +159,57 @@ impl Shared {
                 listen_streams: ListenStreams::default(),
                 inbox: Inbox::default(),
                 origins: RequestOrigins::default(),
-                server_requests: VecDeque::new(),
-                open: Vec::new(),
+                server_requests: None,
             }),
             driver: DriverWaker::default(),
             route_waker: OnceLock::new(),
-            scratch,
-            teardown: Mutex::default(),
+            is_lasting,
             has_joined: AtomicBool::new(false),
-            server_request_count: AtomicU64::new(0),
-            token: OnceLock::new(),
             session_id: OnceLock::new(),
-            handshake_waiters: Waiters::default(),
+            rare: OnceLock::new(),
+        }
+    }
+
+    /// Returns what few connections need, and allocates it if necessary.
+    pub(crate) fn rare(&self) -> &Rare {
+        self.rare.get_or_init(Box::default)
+    }
+
+    /// Returns the values that handlers keep, unless there is no next request.
+    pub(crate) fn scratch(&self) -> Option<&Scratch> {
+        self.is_lasting.then(|| &self.rare().scratch)
+    }
+
+    /// Returns a value that a handler kept.
+    pub(crate) fn kept<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.rare.get()?.scratch.get()
+    }
+
+    /// Returns whether there may be a next request.
+    pub(crate) fn is_lasting(&self) -> bool {
+        self.is_lasting
+    }
+
+    /// Adds a callback at the end of the connection.
+    pub(crate) fn push_teardown(&self, teardown: Teardown) {
+        self.rare().teardown.lock().unwrap_or_else(PoisonError::into_inner).push(teardown);
+    }
+
+    /// Takes the callback that was added last.
+    pub(crate) fn pop_teardown(&self) -> Option<Teardown> {
+        self.rare.get()?.teardown.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    /// Returns whether there is a callback at the end of the connection.
+    pub(crate) fn has_teardown(&self) -> bool {
+        let is_empty = |rare: &Rare| rare.teardown.lock().unwrap_or_else(PoisonError::into_inner).is_empty();
+        self.rare.get().is_some_and(|rare| !is_empty(rare))
+    }
+
+    /// Wakes tasks that wait for the end of the handshake.
+    pub(crate) fn wake_handshake_waiters(&self) {
+        if let Some(rare) = self.rare.get() {
+            rare.handshake_waiters.wake_all();
         }
     }
 
@@ -146,7 +218,8 @@ impl Shared {
     pub(crate) fn token(&self) -> &str {
         static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
         static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
-        self.token.get_or_init(|| format!("{:016x}-{:x}", *PROCESS, CONNECTIONS.fetch_add(1, Ordering::Relaxed)).into())
+        let token = &self.rare().token;
+        token.get_or_init(|| format!("{:016x}-{:x}", *PROCESS, CONNECTIONS.fetch_add(1, Ordering::Relaxed)).into())
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
@@ -166,7 +239,7 @@ impl Shared {
     /// Wakes the task that drives a route, or any that drives the connection.
     pub(crate) fn wake(&self, route: Option<Route>) {
         match self.route_waker.get() {
-            Some(wake) => wake(route),
+            Some(waker) => waker.wake_route(route),
             None => self.driver.wake(),
         }
     }
@@ -186,12 +259,13 @@ impl Shared {
         params: RawObject,
         options: AskOptions,
     ) -> (u64, Receiver<ClientResponse>) {
-        let number = self.server_request_count.fetch_add(1, Ordering::Relaxed);
+        let number = self.rare().server_request_count.fetch_add(1, Ordering::Relaxed);
         let (reply, response) = oneshot::channel();
         let mut state = self.lock();
         if !state.kernel.is_closed() {
             // On a closed connection the sender is dropped, which the receiver sees as a disconnect.
-            state.server_requests.push_back(QueuedServerRequest { number, related, method, params, options, reply });
+            let request = QueuedServerRequest { number, related, method, params, options, reply };
+            state.server_requests.get_or_insert_default().queued.push_back(request);
         }
         drop(state);
         self.wake(related.map(Route::Related));
@@ -201,10 +275,10 @@ impl Shared {
     /// Cancels a server-to-client request; the client is notified if it was sent.
     pub(crate) fn withdraw(&self, number: u64) {
         let mut state = self.lock();
-        let waiting = state.server_requests.iter().position(|request| request.number == number);
-        let waiting = waiting.and_then(|index| state.server_requests.remove(index));
-        let open = state.open.iter().position(|open| open.number == number);
-        let open = open.map(|index| state.open.swap_remove(index));
+        let Some(requests) = &mut state.server_requests else { return };
+        let waiting = requests.queued.iter().position(|request| request.number == number);
+        let waiting = waiting.and_then(|index| requests.queued.remove(index));
+        let open = requests.close(|open| open.number == number);
         if let Some(open) = &open {
             let _ = state.kernel.cancel(open.call);
         }
@@ -214,5 +288,17 @@ impl Shared {
         }
         // Dropped without the lock, as that wakes the receiver.
         drop((waiting, open));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There is one for each session, of which most are idle, and for each request without a session.
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn connections_are_small() {
+        assert!(size_of::<Shared>() <= 520, "{}", size_of::<Shared>());
     }
 }

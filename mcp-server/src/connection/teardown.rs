@@ -1,15 +1,13 @@
 //! Callbacks at the end of a connection.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::PoisonError;
 use std::task::Poll;
 
 use crate::connection::shared::Shared;
 
 /// Runs the callbacks: last in, first out, each until the future that `bound` creates is ready.
 pub(crate) async fn run_teardown<B: Future<Output = ()>>(shared: &Shared, mut bound: impl FnMut() -> B) {
-    let next = || shared.teardown.lock().unwrap_or_else(PoisonError::into_inner).pop();
-    while let Some(teardown) = next() {
+    while let Some(teardown) = shared.pop_teardown() {
         let mut teardown = std::panic::catch_unwind(AssertUnwindSafe(teardown)).map_err(drop);
         let mut bound = std::pin::pin!(bound());
         let outcome = std::future::poll_fn(|cx| {

@@ -93,7 +93,7 @@ impl<'a> Viewer<'a> {
             Source::ListenStream(listener) => listener.extensions.share(),
             Source::Connection { .. } => None,
         };
-        of_request.or_else(|| self.connection.scratch().ok()?.get())
+        of_request.or_else(|| self.connection.0.kept())
     }
 
     /// Returns the name and version that the client claims. They are not verified: use them for display and logs, never to

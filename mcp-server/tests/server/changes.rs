@@ -2,7 +2,7 @@
 
 use mcp_server::types::Revision;
 use mcp_server::types::meta::key::SUBSCRIPTION_ID;
-use mcp_server::{Change, Connection, NoArguments, Server, Tool, prompt, template, text_resource, tool};
+use mcp_server::{Change, Connection, NextStep, NoArguments, Server, Tool, prompt, template, text_resource, tool};
 use mcp_testkit::ScriptedClient;
 use serde_json::{Value, json};
 
@@ -209,4 +209,21 @@ fn handlers_may_change_their_server() {
     assert_eq!(client.call_tool_text("grow", json!({})), "done");
     client.expect_message("notifications/tools/list_changed");
     client.call_tool("grown", json!({}));
+}
+
+/// A task that drives a listen stream only polls the connection if there is code of the application to run.
+#[test]
+fn listen_streams_need_no_poll() {
+    let server = server(|server| {
+        server.tool(named("a")).tool(tool("wait", async |_, _: NoArguments| std::future::pending::<()>().await))
+    });
+    let mut client = ScriptedClient::new(&server, MODERN);
+    listen(&mut client, all());
+    assert_eq!(client.connection.next_step(), NextStep::Wait);
+    server.publish(&Change::Tools);
+    assert_eq!(client.connection.next_step(), NextStep::Send);
+    client.expect_message("notifications/tools/list_changed");
+    assert_eq!(client.connection.next_step(), NextStep::Wait);
+    client.start_tool("wait");
+    assert_eq!(client.connection.next_step(), NextStep::Poll);
 }

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use mcp_session::EventIdKey;
 use mcp_types::jsonrpc::EncodedMessage;
 
 /// A comment, which clients ignore.
@@ -15,9 +16,9 @@ pub(crate) fn write_event(out: &mut Vec<u8>, message: &EncodedMessage) {
 }
 
 /// Appends a message with an id, after which a client may resume the stream.
-pub(crate) fn write_event_with_id(out: &mut Vec<u8>, id: &str, message: &EncodedMessage) {
-    out.reserve(id.len() + message.len() + 16);
-    write_field(out, "id", id);
+pub(crate) fn write_event_with_id(out: &mut Vec<u8>, id: impl FnOnce(&mut Vec<u8>), message: &EncodedMessage) {
+    out.reserve(EventIdKey::ID_LENGTH + message.len() + 16);
+    write_id(out, id);
     write_data(out, message);
 }
 
@@ -29,8 +30,8 @@ pub(crate) fn write_named_event(out: &mut Vec<u8>, name: &str, data: &[u8]) {
 
 /// Appends an event without data, after which a client may resume the stream once `retry` has passed.
 // B-104
-pub(crate) fn write_empty_event(out: &mut Vec<u8>, id: &str, retry: Duration) {
-    write_field(out, "id", id);
+pub(crate) fn write_empty_event(out: &mut Vec<u8>, id: impl FnOnce(&mut Vec<u8>), retry: Duration) {
+    write_id(out, id);
     write_retry_field(out, retry);
     write_data(out, b"");
 }
@@ -44,6 +45,12 @@ pub(crate) fn write_retry(out: &mut Vec<u8>, retry: Duration) {
 fn write_retry_field(out: &mut Vec<u8>, retry: Duration) {
     // Writing to a vector does not fail.
     let _ = writeln!(out, "retry: {}", retry.as_millis());
+}
+
+fn write_id(out: &mut Vec<u8>, id: impl FnOnce(&mut Vec<u8>)) {
+    out.extend_from_slice(b"id: ");
+    id(out);
+    out.push(b'\n');
 }
 
 fn write_field(out: &mut Vec<u8>, name: &str, value: &str) {

@@ -52,9 +52,9 @@ mod tests {
         check(&stream, Some(event("message", &message)), None, None);
         stream.extend_from_slice(KEEP_ALIVE);
         check(&stream, None, None, None);
-        write_empty_event(&mut stream, "1-0", second);
+        write_empty_event(&mut stream, |out| out.extend_from_slice(b"1-0"), second);
         check(&stream, None, Some("1-0"), Some(second));
-        write_event_with_id(&mut stream, "1-1", &message);
+        write_event_with_id(&mut stream, |out| out.extend_from_slice(b"1-1"), &message);
         check(&stream, Some(event("message", &message)), Some("1-1"), Some(second));
         write_named_event(&mut stream, "endpoint", b"/messages?sessionId=1");
         check(&stream, Some(event("endpoint", b"/messages?sessionId=1")), Some("1-1"), Some(second));

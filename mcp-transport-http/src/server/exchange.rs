@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use http::request::Parts;
 use mcp_kernel::server::{Route, Transmit};
 use mcp_kernel::{RequestKey, Time};
-use mcp_server::Connection;
+use mcp_server::{Connection, NextStep};
 use mcp_types::ErrorObject;
 
 use super::admission::Permit;
@@ -99,7 +99,7 @@ impl Exchange {
                 None => {}
             }
             // A response that is ready after this is still sent as JSON, not as an event.
-            if let Some(news) = ready!(self.poll_idle(cx)) {
+            if let Some(news) = ready!(self.poll_idle(cx, false)) {
                 return Poll::Ready(ResponseStart::Stream(news));
             }
         }
@@ -108,8 +108,9 @@ impl Exchange {
     /// Appends the events that are ready.
     pub(crate) fn poll(&mut self, cx: &mut Context<'_>, events: &mut Vec<u8>) -> Poll<StreamPoll> {
         loop {
-            self.run(cx);
-            while !self.is_over
+            let is_quiet = self.run(cx);
+            while !is_quiet
+                && !self.is_over
                 && events.len() < EVENT_BATCH_BYTES
                 && let Some(transmit) = self.connection.poll_transmit()
             {
@@ -119,18 +120,25 @@ impl Exchange {
                 self.pacer.sent();
                 return Poll::Ready(StreamPoll::Events);
             }
-            if let Some(news) = ready!(self.poll_idle(cx)) {
+            if let Some(news) = ready!(self.poll_idle(cx, is_quiet)) {
                 return Poll::Ready(news);
             }
         }
     }
 
-    fn run(&mut self, cx: &mut Context<'_>) {
-        if !self.is_over {
+    /// Runs the handler. Returns whether nothing has happened since the timers were polled.
+    fn run(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.is_over {
+            return false;
+        }
+        // The timers and the connection have the same task. A listen stream has no handler to run.
+        let step = if self.pacer.wakes(cx.waker()) { self.connection.next_step() } else { NextStep::Poll };
+        if step == NextStep::Poll {
             // The first time, hardly any time has passed.
             let now = self.received.take().unwrap_or_else(now);
             let _ = self.connection.poll(cx, now);
         }
+        step == NextStep::Wait
     }
 
     fn take(&mut self, transmit: &Transmit, events: &mut Vec<u8>) {
@@ -139,9 +147,10 @@ impl Exchange {
         self.is_over = matches!(transmit.route, Route::Reply(_));
     }
 
-    /// Waits for what else there is to do. After `None` there may be new messages.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<Option<StreamPoll>> {
-        if self.is_over || !self.connection.is_open(self.key) {
+    /// Waits for what else there is to do. After `None` there may be new messages. A request whose connection is quiet is
+    /// still open.
+    fn poll_idle(&mut self, cx: &mut Context<'_>, is_quiet: bool) -> Poll<Option<StreamPoll>> {
+        if !is_quiet && (self.is_over || !self.connection.is_open(self.key)) {
             self.is_over = true;
             return Poll::Ready(Some(StreamPoll::End));
         }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use mcp_server::BoxFuture;
+use pin_project_lite::pin_project;
 use tokio::sync::Notify;
 use tokio::sync::futures::OwnedNotified;
 
@@ -97,9 +98,7 @@ impl WorkGuard {
 
     /// Subscribes to changes of the stage.
     pub(crate) fn watch(&self) -> StageWatch {
-        let mut changed = Box::pin(Arc::clone(&self.0.changed).notified_owned());
-        changed.as_mut().enable();
-        StageWatch { changed }
+        StageWatch { changed: Arc::clone(&self.0.changed).notified_owned() }
     }
 
     /// Waits for a future of the application or of a store, but not longer than a drain does. Returns `None`, and drops the
@@ -113,12 +112,12 @@ impl WorkGuard {
         &self,
         cx: &mut Context<'_>,
         pending: Pin<&mut (impl Future<Output = T> + ?Sized)>,
-        stage_watch: &mut Option<StageWatch>,
+        stage_watch: &mut Option<Pin<Box<StageWatch>>>,
     ) -> Poll<Option<T>> {
         if let Poll::Ready(outcome) = pending.poll(cx) {
             return Poll::Ready(Some(outcome));
         }
-        stage_watch.get_or_insert_with(|| self.watch()).poll(cx, self);
+        stage_watch.get_or_insert_with(|| Box::pin(self.watch())).as_mut().poll(cx, self);
         if self.stage() == Stage::Aborting { Poll::Ready(None) } else { Poll::Pending }
     }
 }
@@ -127,7 +126,7 @@ impl WorkGuard {
 pub(crate) struct Abortable<T> {
     pending: BoxFuture<T>,
     /// Created when the future has to wait.
-    stage_watch: Option<StageWatch>,
+    stage_watch: Option<Pin<Box<StageWatch>>>,
 }
 
 impl<T> Abortable<T> {
@@ -149,15 +148,20 @@ impl Drop for WorkGuard {
     }
 }
 
-/// Wakes the task that polls it when the [stage](WorkGuard::stage) changes.
-pub(crate) struct StageWatch {
-    changed: Pin<Box<OwnedNotified>>,
+pin_project! {
+    /// Wakes the task that polls it when the [stage](WorkGuard::stage) changes.
+    pub(crate) struct StageWatch {
+        #[pin]
+        changed: OwnedNotified,
+    }
 }
 
 impl StageWatch {
-    pub(crate) fn poll(&mut self, cx: &mut Context<'_>, work_guard: &WorkGuard) {
-        while let Poll::Ready(()) = self.changed.as_mut().poll(cx) {
-            *self = work_guard.watch();
+    /// Registers the task. The stage has to be read after that.
+    pub(crate) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>, work_guard: &WorkGuard) {
+        let mut this = self.project();
+        while this.changed.as_mut().poll(cx).is_ready() {
+            this.changed.set(work_guard.watch().changed);
         }
     }
 }

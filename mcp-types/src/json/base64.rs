@@ -29,12 +29,17 @@ pub fn decode(text: &str) -> Result<Vec<u8>, InvalidBase64> {
 
 /// Base64 for URLs, headers and file names: `-` and `_` instead of `+` and `/`, without padding.
 pub mod url_safe {
-    use super::{InvalidBase64, URL_SAFE, decode_unpadded, encode_unpadded};
+    use super::{InvalidBase64, URL_SAFE, append_unpadded, decode_unpadded, encode_unpadded};
 
     /// Encodes bytes with the URL-safe alphabet, without padding.
     #[must_use]
     pub fn encode(bytes: &[u8]) -> String {
         encode_unpadded(URL_SAFE, bytes)
+    }
+
+    /// Appends bytes to text, in the same encoding as [`encode`].
+    pub fn append(out: &mut Vec<u8>, bytes: &[u8]) {
+        append_unpadded(URL_SAFE, out, bytes);
     }
 
     /// Decodes the URL-safe alphabet without padding.
@@ -56,6 +61,12 @@ const URL_SAFE: Alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxy
 fn encode_unpadded(alphabet: Alphabet, bytes: &[u8]) -> String {
     // With room for padding.
     let mut text = Vec::with_capacity(bytes.len().div_ceil(3) * 4);
+    append_unpadded(alphabet, &mut text, bytes);
+    // The alphabets are ASCII.
+    String::from_utf8(text).unwrap_or_default()
+}
+
+fn append_unpadded(alphabet: Alphabet, text: &mut Vec<u8>, bytes: &[u8]) {
     let digits = |group: [u8; 3]| {
         let [a, b, c] = group;
         let bits = u32::from_be_bytes([0, a, b, c]);
@@ -70,8 +81,6 @@ fn encode_unpadded(alphabet: Alphabet, bytes: &[u8]) -> String {
         [a, b] => text.extend_from_slice(&digits([a, b, 0])[..3]),
         _ => {}
     }
-    // The alphabets are ASCII.
-    String::from_utf8(text).unwrap_or_default()
 }
 
 /// Decodes strictly, so that there is only one encoding of the same bytes.
@@ -144,6 +153,9 @@ mod tests {
             let unpadded = text.trim_end_matches('=');
             assert_eq!(url_safe::encode(bytes.as_bytes()), unpadded);
             assert_eq!(url_safe::decode(unpadded).unwrap(), bytes.as_bytes());
+            let mut appended = b"=".to_vec();
+            url_safe::append(&mut appended, bytes.as_bytes());
+            assert_eq!(appended, [b"=", unpadded.as_bytes()].concat());
         }
         let all: Vec<u8> = (0..=255).collect();
         assert_eq!(decode(&encode(&all)).unwrap(), all);

@@ -69,6 +69,13 @@ impl AsyncRead for ClientStream {
         }
         let count = self.first.len().min(buffer.remaining());
         buffer.put_slice(&self.first.split_to(count));
+        // The rest is read at once. Hyper would make room for it in a second buffer otherwise, which it keeps.
+        if self.first.is_empty()
+            && buffer.remaining() > 0
+            && let Poll::Ready(Err(error)) = Pin::new(&mut self.stream).poll_read(cx, buffer)
+        {
+            return Poll::Ready(Err(error));
+        }
         Poll::Ready(Ok(()))
     }
 }

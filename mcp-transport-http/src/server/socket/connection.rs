@@ -74,7 +74,7 @@ async fn serve_http1(
     // Instead of hyper's timeout, which sets and cancels a timer for each request.
     let mut idle = IdleTimeout::new(Arc::clone(&unsent), since, HEADER_TIMEOUT);
     let mut builder = http1::Builder::new();
-    builder.header_read_timeout(None).max_buf_size(HEADER_BYTES);
+    builder.header_read_timeout(None).max_header_size(HEADER_BYTES).max_buf_size(HEADER_BYTES);
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut stall = StallDetector::new(unsent, stall_timeout);
     let signal = ending.clone();

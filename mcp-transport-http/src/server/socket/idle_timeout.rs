@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use tokio::task::coop::has_budget_remaining;
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::server::pacer::after;
@@ -39,21 +40,23 @@ impl IdleTimeout {
             self.idle_after = idle_after;
             self.since = Instant::now();
         }
+        // The timer may expire meanwhile, which is noticed when the connection is idle again.
+        if idle_after.is_none() {
+            return Poll::Pending;
+        }
         // The waker of the task stays the same, so it is enough to register it once.
         if self.is_polled && !self.timer.is_elapsed() {
             return Poll::Pending;
         }
         while self.timer.as_mut().poll(cx).is_ready() {
-            let left = match idle_after {
-                Some(_) => self.timeout.saturating_sub(self.since.elapsed()),
-                None => self.timeout,
-            };
+            let left = self.timeout.saturating_sub(self.since.elapsed());
             if left.is_zero() {
                 return Poll::Ready(());
             }
             self.timer.as_mut().reset(after(left));
         }
-        self.is_polled = true;
+        // Without a budget the timer does not register the task, but wakes it to be polled again.
+        self.is_polled = has_budget_remaining();
         Poll::Pending
     }
 }

@@ -217,7 +217,10 @@ impl StreamReader {
             if self.is_over {
                 return Poll::Ready(if events.is_empty() { StreamPoll::End } else { StreamPoll::Events });
             }
-            self.session.readers.register(self.reader, cx.waker());
+            // The reader and its timers have the same task.
+            if !self.pacer.wakes(cx.waker()) {
+                self.session.readers.register(self.reader, cx.waker());
+            }
             let is_held = self.take(events);
             if !events.is_empty() {
                 self.pacer.sent();
@@ -373,8 +376,8 @@ impl StreamReader {
     }
 
     fn write(&self, number: u64, message: &EncodedMessage, events: &mut Vec<u8>) {
-        let id = self.settings.key.encode(&self.session.id(), self.number, number);
-        write_event_with_id(events, &id, message);
+        let id = |out: &mut Vec<u8>| self.settings.key.write(&self.session.id(), self.number, number, out);
+        write_event_with_id(events, id, message);
     }
 
     /// Leaves the stream, which the client is expected to resume after `retry`.
@@ -457,7 +460,7 @@ fn write_initial_event(
     events: &mut Vec<u8>,
 ) {
     if session.is_resumable() && session.sends_initial_event() {
-        let id = settings.key.encode(&session.id(), stream, number);
-        write_empty_event(events, &id, retry);
+        let id = |out: &mut Vec<u8>| settings.key.write(&session.id(), stream, number, out);
+        write_empty_event(events, id, retry);
     }
 }

@@ -7,6 +7,7 @@ use std::task::{Wake, Waker};
 
 use mcp_kernel::RequestKey;
 use mcp_kernel::server::Route;
+use mcp_server::RouteWaker;
 use mcp_session::SessionId;
 
 /// The tasks of all open responses of a session, and whether one of them runs its handlers.
@@ -254,6 +255,12 @@ impl Waiting {
 impl fmt::Display for Readers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.session.fmt(f)
+    }
+}
+
+impl RouteWaker for Readers {
+    fn wake_route(&self, route: Option<Route>) {
+        self.wake_route(route);
     }
 }
 

@@ -29,8 +29,7 @@ pub(crate) struct Runner {
 
 impl Runner {
     pub(crate) fn new(connection: Connection, readers: &Arc<Readers>) -> Self {
-        let waking = Arc::clone(readers);
-        let connection = connection.route_waker(Arc::new(move |route| waking.wake_route(route)));
+        let connection = connection.route_waker(Arc::clone(readers) as _);
         Self {
             readers: Arc::clone(readers),
             connection: Mutex::new(Some(Box::new(connection))),

@@ -55,9 +55,11 @@ impl Stream {
     pub(crate) fn pop(&mut self) -> Option<Transmit> {
         let transmit = self.next.take()?;
         self.bytes -= transmit.message.len();
-        self.next = self.others.pop_front();
-        if self.others.is_empty() && self.others.capacity() > 0 {
-            self.others = VecDeque::new();
+        if self.others.capacity() > 0 {
+            self.next = self.others.pop_front();
+            if self.others.is_empty() {
+                self.others = VecDeque::new();
+            }
         }
         Some(transmit)
     }
