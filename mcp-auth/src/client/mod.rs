@@ -1,4 +1,11 @@
 //! Logging in: the flows of a client.
+//!
+//! Each flow is a machine without I/O: [`Login`] obtains tokens, [`Refresh`] replaces them, [`Revocation`] gives them up. A
+//! machine says what to do next (an [`Action`]: send this request, open this page, save this) and takes the result, so that any
+//! program can drive it, and tests need neither sockets nor clocks.
+//!
+//! A [`LoginConfig`] says what to log in to and how ([`Flow`]). What machines save is a [`Registration`] for each
+//! authorization server, and a [`Grant`] with the tokens for each server.
 
 mod action;
 mod config;

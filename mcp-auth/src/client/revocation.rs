@@ -10,7 +10,7 @@ use crate::metadata::Address;
 /// A log-out, as a machine without I/O: revokes the tokens where the authorization server can do that (RFC 7009), and drops them.
 ///
 /// It is driven like a [`Login`](super::Login). The tokens are dropped in any case, so that a server that cannot be reached
-/// does not keep anyone logged in; the log-out ends with [`Action::Failed`] if the authorization server did not confirm.
+/// does not keep a login alive; the log-out ends with [`Action::Failed`] if the authorization server did not confirm.
 #[derive(Debug)]
 pub struct Revocation {
     grant: Grant,

@@ -28,6 +28,9 @@ pub enum UnsafeAddress {
     /// The URL has a fragment.
     #[error("it contains a fragment")]
     Fragment,
+    /// The query has parameters that the client sets itself.
+    #[error("its query has parameters that the client sets itself")]
+    Parameters,
     /// The host is this machine or in a private network, and the server is not.
     #[error("it is an address of this machine or of a private network, but the server is not")]
     Private,

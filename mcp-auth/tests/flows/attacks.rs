@@ -168,6 +168,21 @@ fn mix_up_metadata_cannot_pose_as_an_honest_server() {
     assert!(outcome.pages.is_empty());
 }
 
+#[test]
+fn mix_up_an_authorization_endpoint_cannot_set_parameters_of_the_request() {
+    for query in
+        ["client_id=evil", "redirect_uri=https://evil.example", "a=b&state=x", "request_uri=urn:x", "%72esource=x"]
+    {
+        let endpoint = format!("https://honest.example/authorize?{query}");
+        let outcome = Script::new().server(|metadata| metadata["authorization_endpoint"] = json!(endpoint)).run();
+        assert!(
+            matches!(outcome.error(), LoginError::UnsafeAddress { reason: UnsafeAddress::Parameters, .. }),
+            "{query}"
+        );
+        assert!(outcome.pages.is_empty());
+    }
+}
+
 // covers: AU-39
 #[test]
 fn code_injection_without_the_state_does_nothing() {

@@ -56,15 +56,26 @@ fn the_old_registration_is_used_again_when_the_server_moves_back() {
     assert_eq!(Parameters::of_body(outcome.request_to("https://as.example/token")).get("client_id"), Some("client-1"));
 }
 
+// covers: AU-24
 #[test]
-fn a_metadata_document_is_the_same_client_everywhere() {
-    let metadata: Value =
-        serde_json::from_str(&crate::script::server_metadata().to_string().replace(ISSUER, NEW)).unwrap();
-    let mut metadata = metadata;
-    metadata["client_id_metadata_document_supported"] = json!(true);
-    let outcome = moved()
-        .json("https://new.example/.well-known/oauth-authorization-server", metadata)
-        .configure(|config| config.client_metadata_url("https://client.example/metadata.json").unwrap())
-        .run();
-    assert_eq!(outcome.page().get("client_id"), Some("https://client.example/metadata.json"));
+fn a_metadata_document_is_the_same_client_everywhere_but_its_tokens_are_not() {
+    const DOCUMENT: &str = "https://client.example/metadata.json";
+    let with_document = |script: Script, url: &str, issuer: &str| {
+        let metadata = crate::script::server_metadata().to_string().replace(ISSUER, issuer);
+        let mut metadata: Value = serde_json::from_str(&metadata).unwrap();
+        metadata["client_id_metadata_document_supported"] = json!(true);
+        script.json(url, metadata).configure(|config| config.client_metadata_url(DOCUMENT).unwrap())
+    };
+    let old = with_document(Script::new(), "https://as.example/.well-known/oauth-authorization-server", ISSUER).run();
+    let mut script = with_document(moved(), "https://new.example/.well-known/oauth-authorization-server", NEW);
+    script.stored.grant = Some(old.grant().clone());
+    let outcome = script.run();
+    assert_eq!(outcome.page().get("client_id"), Some(DOCUMENT));
+    let form = Parameters::of_body(outcome.request_to("https://new.example/token"));
+    assert_eq!(
+        form.get("grant_type"),
+        Some("authorization_code"),
+        "the refresh token of the old one is not shown to the new one"
+    );
+    assert_eq!(outcome.grant().issuer, NEW);
 }

@@ -14,7 +14,7 @@ pub(super) fn check(config: &LoginConfig, what: &'static str, url: &str) -> Resu
 }
 
 /// Limits a text that a peer sent to what an error can show. Whatever is before an `@` may be a password.
-fn shown(url: &str) -> String {
+pub(super) fn shown(url: &str) -> String {
     const MAX_CHARACTERS: usize = 200;
     let url = match url.rsplit_once('@') {
         Some((_, host)) => host,

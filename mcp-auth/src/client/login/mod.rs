@@ -40,6 +40,51 @@ use crate::{Challenge, Scopes, Secret, UnixTime};
 /// Call [`poll`](Self::poll), do what it returns, report the result with one of the `handle_` methods, and poll again, until it
 /// returns [`Action::Done`] or [`Action::Failed`]. Each action is returned once; until its result is reported, `poll` returns
 /// [`Action::Idle`]. Results that the login does not wait for are ignored.
+///
+/// # Examples
+///
+/// A driver is a loop:
+///
+/// ```
+/// use mcp_auth::client::{Action, Flow, Grant, HttpRequest, HttpResponse, Login, LoginConfig, LoginError, PreRegistered, Stored};
+/// use mcp_auth::{Challenge, UnixTime};
+///
+/// fn log_in(
+///     www_authenticate: &str,
+///     now: impl Fn() -> UnixTime,
+///     send: impl Fn(HttpRequest) -> HttpResponse,
+/// ) -> Result<Box<Grant>, LoginError> {
+///     let config = LoginConfig::new("https://mcp.example/mcp", Flow::ClientCredentials)
+///         .expect("the address is https")
+///         .pre_registered(PreRegistered::new("reader").client_secret("secret"));
+///     let random = [0; Login::RANDOM_BYTES]; // In a program, from the operating system.
+///     let mut login = Login::new(config, Stored::default(), &Challenge::parse_all([www_authenticate]), random);
+///     loop {
+///         match login.poll(now()) {
+///             Action::Fetch(request) => login.handle_response(now(), send(request)),
+///             Action::Save(_) => login.handle_saved(), // Once it is stored.
+///             Action::Done(grant) => return Ok(grant),
+///             Action::Failed(error) => return Err(error),
+///             other => unreachable!("this flow needs no {other:?}"),
+///         }
+///     }
+/// }
+///
+/// let metadata = |url: &str| match url {
+///     "https://mcp.example/.well-known/oauth-protected-resource/mcp" => {
+///         r#"{"resource": "https://mcp.example/mcp", "authorization_servers": ["https://as.example"]}"#
+///     }
+///     "https://as.example/.well-known/oauth-authorization-server" => {
+///         r#"{"issuer": "https://as.example", "token_endpoint": "https://as.example/token"}"#
+///     }
+///     _ => r#"{"access_token": "opaque", "token_type": "Bearer"}"#,
+/// };
+/// let now = || UnixTime::from_secs(1_800_000_000);
+/// let grant = log_in("Bearer scope=\"read\"", now, |request| HttpResponse::new(200, metadata(&request.url)))?;
+/// assert_eq!(grant.tokens.access_token.expose(), "opaque");
+/// assert_eq!(grant.tokens.scopes.to_string(), "read");
+/// # Ok::<(), LoginError>(())
+/// ```
 pub struct Login {
     config: LoginConfig,
     stored: Stored,
@@ -227,7 +272,7 @@ impl Login {
     ///
     /// # Errors
     ///
-    /// Returns an error if the address does not belong to this login, which then goes on waiting: anyone can send a browser to
+    /// Returns an error if the address does not belong to this login, which then goes on waiting: any page can send a browser to
     /// the redirect URI.
     pub fn handle_redirect(&mut self, redirect: &str) -> Result<(), RedirectError> {
         if !self.is_ready_for_input() {

@@ -2,7 +2,24 @@
 
 use super::super::{DpopKey, LoginConfig, LoginError};
 use super::addresses;
-use crate::metadata::{Address, AuthorizationServerMetadata, ProtectedResourceMetadata};
+use crate::metadata::{Address, AuthorizationServerMetadata, ProtectedResourceMetadata, UnsafeAddress};
+
+/// The parameters of an authorization request that would change its meaning.
+const REQUEST_PARAMETERS: [&str; 13] = [
+    "response_type",
+    "response_mode",
+    "client_id",
+    "redirect_uri",
+    "state",
+    "code_challenge",
+    "code_challenge_method",
+    "resource",
+    "scope",
+    "dpop_jkt",
+    "request",
+    "request_uri",
+    "nonce",
+];
 
 /// The resource that tokens are for, and the authorization server that issues them.
 #[derive(Debug)]
@@ -53,7 +70,15 @@ impl Target {
 
     pub(super) fn authorization_endpoint(&self, config: &LoginConfig) -> Result<Address, LoginError> {
         let url = self.server.authorization_endpoint.as_deref();
-        addresses::check(config, "authorization endpoint", url.ok_or_else(|| self.unsupported("authorization codes"))?)
+        let url = url.ok_or_else(|| self.unsupported("authorization codes"))?;
+        let what = "authorization endpoint";
+        let address = addresses::check(config, what, url)?;
+        // The endpoint can be one of another server, which must get no other request than ours.
+        if address.url().query_pairs().any(|(name, _)| REQUEST_PARAMETERS.contains(&&*name)) {
+            let (url, reason) = (addresses::shown(url), UnsafeAddress::Parameters);
+            return Err(LoginError::UnsafeAddress { what, url, reason });
+        }
+        Ok(address)
     }
 
     pub(super) fn device_authorization_endpoint(&self, config: &LoginConfig) -> Result<Address, LoginError> {
