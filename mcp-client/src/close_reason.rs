@@ -24,6 +24,9 @@ pub enum CloseReason {
     /// The transport could not obtain the credentials to connect with.
     #[error(transparent)]
     Authorization(#[from] AuthorizationError),
+    /// The certificate of the server is not valid: it has expired, or its issuer is not trusted, for example.
+    #[error("the certificate of the server is not valid: {0}")]
+    InvalidCertificate(String),
     /// The session with a legacy server was lost, and was not renewed.
     #[error("the session is lost: {0}")]
     SessionLost(SessionLoss),
@@ -43,6 +46,7 @@ impl CloseReason {
             | Self::Exited { .. }
             | Self::ConnectFailed(_)
             | Self::Authorization(_)
+            | Self::InvalidCertificate(_)
             | Self::Disconnected(_) => None,
         }
     }

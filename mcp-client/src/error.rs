@@ -15,8 +15,8 @@ pub enum Error {
     /// The server responded with a JSON-RPC error.
     #[error("the server responded with an error: {0}")]
     Rejected(ErrorObject),
-    /// The server responded with an HTTP status instead of a JSON-RPC message. 401 and 403 call for other credentials; 429
-    /// and 5xx can be tried again later.
+    /// The server responded with an HTTP status instead of a JSON-RPC message. 401 and 403 call for other credentials, and
+    /// are reported as a status also if the body is a JSON-RPC message; 429 and 5xx can be tried again later.
     #[error("the server responded with HTTP status {status}{}", .reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default())]
     Status {
         /// The HTTP status.
@@ -48,6 +48,10 @@ pub enum Error {
     /// do; repeating the call without that has no effect.
     #[error(transparent)]
     Authorization(#[from] AuthorizationError),
+    /// The certificate of the server is not valid: it has expired, or its issuer is not trusted, for example. The call was not
+    /// sent.
+    #[error("the certificate of the server is not valid: {0}")]
+    InvalidCertificate(String),
     /// The client is closed. Connect again to continue.
     #[error(transparent)]
     Closed(#[from] CloseReason),

@@ -131,7 +131,7 @@ impl Future for Exchange<'_> {
             let progress = pending.take_progress();
             let (outcome, mut reason) = (pending.outcome.take(), pending.stream_error.take());
             let sent_with = pending.sent_with;
-            let unauthorized = pending.authorization_error.take().map(Error::Authorization);
+            let send_error = pending.send_error.take().map(|error| *error);
             if let Some(outcome) = &outcome {
                 reason = reason
                     .or_else(|| core.disconnect_reason.clone())
@@ -140,7 +140,7 @@ impl Future for Exchange<'_> {
             } else {
                 pending.waker = Some(cx.waker().clone());
             }
-            (progress, outcome, reason, sent_with, unauthorized.or(closed))
+            (progress, outcome, reason, sent_with, send_error.or(closed))
         });
         if let Some(handler) = &mut self.on_progress {
             progress.into_iter().for_each(handler);

@@ -7,8 +7,8 @@ use mcp_kernel::client::CallResult;
 use mcp_kernel::{CallError, Change};
 use mcp_types::{ProgressNotificationParams, SubscriptionFilter};
 
-use crate::AuthorizationError;
 use crate::context::CallContext;
+use crate::error::Error;
 use crate::listen::changes::ChangeQueue;
 use crate::state::memory_size;
 use crate::transport::CredentialFingerprint;
@@ -25,8 +25,8 @@ pub(crate) struct PendingCall {
     pub(crate) outcome: Option<Result<CallResult, CallError>>,
     /// Why the stream of the call ended without a response, if the transport knows.
     pub(crate) stream_error: Option<String>,
-    /// Why the transport has no credentials for the call.
-    pub(crate) authorization_error: Option<AuthorizationError>,
+    /// Why the transport did not send the call, if there is more to say than that the stream ended.
+    pub(crate) send_error: Option<Box<Error>>,
     /// The credentials of the request, if they may change.
     pub(crate) sent_with: Option<CredentialFingerprint>,
     progress: VecDeque<ProgressNotificationParams>,

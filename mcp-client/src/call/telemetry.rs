@@ -78,6 +78,7 @@ pub(crate) fn end(span: &Span, error: &Error) {
         | Error::ResponseTooLong { .. }
         | Error::Interrupted(_)
         | Error::Authorization(_)
+        | Error::InvalidCertificate(_)
         | Error::Closed(_)
         | Error::Command(_)
         | Error::InvalidCapabilities(_)

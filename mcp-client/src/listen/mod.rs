@@ -173,6 +173,7 @@ fn is_transient(error: &Error) -> bool {
         | Error::InvalidResponse(_)
         | Error::Cancelled
         | Error::Authorization(_)
+        | Error::InvalidCertificate(_)
         | Error::Closed(_)
         | Error::Command(_)
         | Error::InvalidCapabilities(_)
@@ -269,8 +270,8 @@ fn acknowledgement(
         match (&pending.acknowledged, &pending.outcome) {
             (Some(filter), _) => Some(Ok(filter.clone())),
             (None, Some(Err(error))) => {
-                if let Some(error) = pending.authorization_error.take() {
-                    return Some(Err(Failure::Local(error.into())));
+                if let Some(error) = pending.send_error.take() {
+                    return Some(Err(Failure::Local(*error)));
                 }
                 let reason = pending.stream_error.clone().or_else(|| core.disconnect_reason.clone());
                 Some(Err(Failure::Call { error: error.clone(), revision, reason }))

@@ -35,8 +35,7 @@ impl Core {
             Event::Failed(why) => {
                 // The reasons of the transport and of the lost session are more specific than those of the kernel.
                 let lost = if why == ConnectError::Disconnected {
-                    let unauthorized = self.authorization_error.take().map(CloseReason::Authorization);
-                    unauthorized.or_else(|| self.disconnect_reason.take().map(CloseReason::Disconnected))
+                    self.connect_error.take().or_else(|| self.disconnect_reason.take().map(CloseReason::Disconnected))
                 } else {
                     self.last_session_loss
                         .take()

@@ -58,8 +58,8 @@ pub(crate) struct Core {
     newly_detected: Option<(DetectedRevision, bool)>,
     /// Why the latest connection broke.
     pub(crate) disconnect_reason: Option<String>,
-    /// Why the transport has no credentials to connect with.
-    pub(crate) authorization_error: Option<AuthorizationError>,
+    /// Why the transport did not send the handshake, if there is more to say than that the stream ended.
+    pub(crate) connect_error: Option<CloseReason>,
     pub(crate) session_id: Option<String>,
     /// The last loss of a session.
     last_session_loss: Option<SessionLoss>,
@@ -128,7 +128,7 @@ impl Shared {
             exits_on_probe: false,
             newly_detected: None,
             disconnect_reason: None,
-            authorization_error: None,
+            connect_error: None,
             session_id: None,
             session_owner: None,
             last_session_loss: None,

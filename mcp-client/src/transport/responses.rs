@@ -6,6 +6,8 @@ use mcp_kernel::CallId;
 
 use super::CredentialFingerprint;
 use crate::AuthorizationError;
+use crate::close_reason::CloseReason;
+use crate::error::Error;
 use crate::state::{Phase, Shared};
 
 /// Reports to a client what the requests of its transport receive; see [`TransportHandle::responses`].
@@ -55,15 +57,24 @@ impl ResponseHandle {
         });
     }
 
-    /// Handles the failure to obtain credentials for a call. The call fails with
-    /// [`Error::Authorization`](crate::Error::Authorization), and the handshake with
-    /// [`CloseReason::Authorization`](crate::CloseReason::Authorization).
+    /// Handles the failure to obtain credentials for a call. The call fails with [`Error::Authorization`], and the handshake
+    /// with [`CloseReason::Authorization`].
     pub fn handle_unauthorized(&self, call: CallId, error: AuthorizationError) {
+        self.handle_not_sent(call, error.clone().into(), error.into());
+    }
+
+    /// Handles a server whose certificate is not valid; `what` is wrong with it. The call fails with
+    /// [`Error::InvalidCertificate`], and the handshake with [`CloseReason::InvalidCertificate`].
+    pub fn handle_invalid_certificate(&self, call: CallId, what: String) {
+        self.handle_not_sent(call, Error::InvalidCertificate(what.clone()), CloseReason::InvalidCertificate(what));
+    }
+
+    fn handle_not_sent(&self, call: CallId, error: Error, reason: CloseReason) {
         self.shared.with(|core, now| {
             match core.pending_calls.get_mut(&call) {
-                Some(pending) => pending.authorization_error = Some(error),
+                Some(pending) => pending.send_error = Some(Box::new(error)),
                 // The handshake, which has no pending call.
-                None if matches!(core.phase, Phase::Connecting) => core.authorization_error = Some(error),
+                None if matches!(core.phase, Phase::Connecting) => core.connect_error = Some(reason),
                 None => {}
             }
             core.kernel.handle_stream_closed(now, call);

@@ -101,12 +101,15 @@ impl Connection {
     /// Once the connection is ready, a JSON-RPC error in the body is the outcome of the call. While connecting, this
     /// applies only to a status that indicates the era; 401, 403, and 500 or above do not, and connecting
     /// fails. Another status of 400 or above, without such an error, means that the server is legacy.
+    ///
+    /// 401 and 403 are about credentials, whatever the body is: the outcome is [`CallError::Status`].
     // DU-27, DU-36, DU-37
     pub fn handle_status(&mut self, now: Time, call: CallId, status: u16, body: &[u8]) {
         // While connecting, a status that is no evidence stays so whatever the body.
         let is_connecting = !matches!(self.stage, Stage::Ready(_));
         let is_evidence = is_evidence(status);
-        if (is_evidence || !is_connecting)
+        let is_about_credentials = matches!(status, 401 | 403);
+        if (is_evidence || !(is_connecting || is_about_credentials))
             && let Ok(Message::Response(Response { outcome: Err(error), .. })) =
                 Message::parse(body, &self.config.limits.message)
         {

@@ -50,6 +50,8 @@ struct Driver<C> {
     revision: Option<Revision>,
     /// Whether to open a GET stream as soon as the session is open.
     wants_stream: bool,
+    /// A GET stream that was refused, and the number of logins before.
+    refused_stream: Option<(Box<ResumableStream>, u64)>,
     /// The message endpoint of an HTTP+SSE server.
     sse_endpoint: Option<Url>,
     alarm: Option<Pin<Box<Sleep>>>,
@@ -99,6 +101,7 @@ pub(crate) async fn run(sender: RequestSender, client: TransportHandle) {
         is_opening: false,
         revision: None,
         wants_stream: false,
+        refused_stream: None,
         sse_endpoint: None,
         alarm: None,
     };
@@ -280,13 +283,21 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
         if std::mem::take(&mut self.wants_stream) {
             let session = self.sender.state().session.clone();
             let stream = ResumableStream::new(Arc::clone(&self.sender), self.revision, session);
-            self.listening = Some(self.start(async move { Ended::Stream(listen(stream).await) }));
+            self.listen(stream, false);
+        } else if let Some((stream, _)) =
+            self.refused_stream.take_if(|(stream, logins)| stream.sender.state().logins != *logins)
+        {
+            self.listen(*stream, true);
         }
         while has_room(&self.sender)
             && let Some(outgoing) = self.queued_calls.pop_front()
         {
             self.call(outgoing);
         }
+    }
+
+    fn listen(&mut self, stream: ResumableStream, is_late: bool) {
+        self.listening = Some(self.start(async move { Ended::Stream(listen(stream, is_late).await) }));
     }
 
     fn call(&self, mut outgoing: OutgoingMessage) {
@@ -327,6 +338,10 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                 match end {
                     PostEnd::Ended(why) => self.sender.responses.handle_stream_ended(call, why),
                     PostEnd::Unauthorized(error) => self.sender.responses.handle_unauthorized(call, error),
+                    #[cfg(feature = "client-tls")]
+                    PostEnd::InvalidCertificate(what) => {
+                        self.sender.responses.handle_invalid_certificate(call, what);
+                    }
                     PostEnd::SessionLost(lost) => self.session_lost(Some(call), lost),
                     PostEnd::StreamLost(lost, why) => {
                         self.session_lost(None, lost);
@@ -345,6 +360,10 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
                 }
             }
             Ended::Stream(StreamEnd::SessionLost(lost)) => self.session_lost(None, lost),
+            Ended::Stream(StreamEnd::Unauthorized(stream)) => {
+                let logins = self.sender.state().logins;
+                self.refused_stream = Some((stream, logins));
+            }
             Ended::Stream(StreamEnd::Unreachable(why)) => return Some(CloseReason::Disconnected(why)),
             Ended::Stream(StreamEnd::Abandoned) | Ended::Aborted => {}
         }
@@ -395,6 +414,7 @@ impl<C: Future<Output = Ended> + Send> Driver<C> {
         self.one_way_bytes = 0;
         self.is_opening = self.one_way_in_flight == Some(true);
         self.wants_stream = false;
+        self.refused_stream = None;
         if let Some(listening) = self.listening.take() {
             listening.abort();
         }

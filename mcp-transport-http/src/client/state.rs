@@ -16,6 +16,8 @@ pub(crate) struct State {
     calls: BTreeMap<CallId, CallInFlight>,
     /// How many of the calls wait for a login.
     pub(crate) waiting_calls: usize,
+    /// How many times an authorizer has replaced a credential that was refused.
+    pub(crate) logins: u64,
     pub(crate) tools: ToolNames,
 }
 

@@ -176,8 +176,9 @@ async fn a_death_ends_the_call_alone() {
     assert!(server.seen_of("GET").is_empty());
 }
 
-/// A status instead of an answer is an error that names it, unless there is one in the body, and ends nothing else.
-// covers: H-58
+/// A status instead of an answer is an error that names it, unless there is one in the body and it is not about
+/// credentials, and ends nothing else.
+// covers: H-58, DU-27
 #[tokio::test]
 async fn statuses_are_named() {
     let server = Scripted::start(modern(|seen| {
@@ -192,12 +193,14 @@ async fn statuses_are_named() {
     }))
     .await;
     let client = server.client().await;
-    for status in [400, 403, 404, 405, 406, 413, 415, 429, 431, 500, 501, 503, 504] {
+    for status in [400, 401, 403, 404, 405, 406, 413, 415, 429, 431, 500, 501, 503, 504] {
         for with in ["nothing", "page", "error"] {
             let error =
                 within(client.call_tool("t").arguments(&json!({ "status": status, "with": with }))).await.unwrap_err();
             let is_named = match with {
-                "error" => matches!(&error, Error::Rejected(error) if error.message == "no"),
+                "error" if !matches!(status, 401 | 403) => {
+                    matches!(&error, Error::Rejected(error) if error.message == "no")
+                }
                 _ => matches!(error, Error::Status { status: said, .. } if said == status),
             };
             assert!(is_named, "{status} {with}: {error:?}");

@@ -11,6 +11,7 @@ mod old;
 mod own;
 mod per_call;
 mod proofs;
+mod refusals;
 mod scripted;
 mod sessions;
 mod sharing;

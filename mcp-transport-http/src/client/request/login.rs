@@ -57,7 +57,11 @@ impl RequestSender {
         let Some(closed) = self.closing.closed() else { return Ok(None) };
         let _login = Login::start(self, context);
         match select(authorizer.challenged(challenge), pin!(closed)).await {
-            Either::Left((credential, _)) => credential,
+            Either::Left((Ok(Some(credential)), _)) => {
+                self.state().logins += 1;
+                Ok(Some(credential))
+            }
+            Either::Left((refused, _)) => refused,
             Either::Right(((), _)) => Ok(None),
         }
     }

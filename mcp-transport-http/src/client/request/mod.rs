@@ -9,3 +9,5 @@ pub(crate) mod post;
 pub(crate) mod resumable_stream;
 pub(crate) mod sender;
 pub(crate) mod standalone_stream;
+#[cfg(feature = "client-tls")]
+mod tls_error;

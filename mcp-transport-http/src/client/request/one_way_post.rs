@@ -48,7 +48,7 @@ impl OneWayPost {
             }
             Some(Ok(response)) => response.status().to_string(),
             Some(Err(SendError::CredentialsChanged)) => return Some(self.session.credentials_changed()),
-            Some(Err(error @ (SendError::Failed(_) | SendError::Authorization(_)))) => error.into_text(),
+            Some(Err(error)) => error.into_text(),
             None => "the server did not accept it in time".to_owned(),
         };
         tracing::debug!(target: "mcp", why, "message not accepted");

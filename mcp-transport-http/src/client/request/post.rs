@@ -54,6 +54,9 @@ pub(crate) enum PostEnd {
     StreamLost(SessionLost, String),
     /// The authorizer has no credential for the call.
     Unauthorized(AuthorizationError),
+    /// The certificate of the server is not valid. Nothing was sent.
+    #[cfg(feature = "client-tls")]
+    InvalidCertificate(String),
     /// The response will arrive on the event stream of HTTP+SSE.
     OnSseStream,
     /// The server only supports HTTP+SSE, and the call has to be sent again.
@@ -68,6 +71,21 @@ pub(crate) struct LegacySse {
     pub(crate) owner: CredentialFingerprint,
     /// The refused call, which is to be sent to the endpoint.
     pub(crate) request: Request,
+}
+
+/// Why there is no event stream of an HTTP+SSE server.
+enum NoEventStream {
+    Missing(String),
+    /// The server responded with 401 or 403.
+    Refused(Response),
+    /// The authorizer has no credential.
+    Unauthorized(AuthorizationError),
+}
+
+impl From<String> for NoEventStream {
+    fn from(why: String) -> Self {
+        Self::Missing(why)
+    }
 }
 
 impl From<String> for PostEnd {
@@ -91,9 +109,11 @@ impl Post {
             Ok(sent) => sent,
             Err(SendError::Failed(why)) => return Err(why.into()),
             Err(SendError::Authorization(error)) => return Err(PostEnd::Unauthorized(error)),
+            #[cfg(feature = "client-tls")]
+            Err(SendError::InvalidCertificate(what)) => return Err(PostEnd::InvalidCertificate(what)),
             Err(SendError::CredentialsChanged) => return Err(PostEnd::SessionLost(self.session.credentials_changed())),
         };
-        let status = response.status();
+        let mut status = response.status();
         if status.is_success() {
             if self.kind == PostKind::LegacySse {
                 return Ok(PostEnd::OnSseStream);
@@ -106,11 +126,19 @@ impl Post {
         {
             return Err(PostEnd::SessionLost(self.session.lost_with_status(status)));
         }
-        let refusal = self.refusal(response).await?;
+        let mut refusal = self.refusal(response).await?;
         if let Some(request) = again.filter(|_| suggests_legacy_sse(status, &refusal)) {
             match self.find_sse_endpoint(request).await {
                 Ok(found) => return Ok(PostEnd::LegacySse(Box::new(found))),
-                Err(why) => tracing::debug!(target: "mcp", why, "the server does not support HTTP+SSE, either"),
+                Err(NoEventStream::Unauthorized(error)) => return Err(PostEnd::Unauthorized(error)),
+                // It may support HTTP+SSE for other credentials, which is the better explanation.
+                Err(NoEventStream::Refused(response)) => {
+                    status = response.status();
+                    refusal = self.refusal(response).await?;
+                }
+                Err(NoEventStream::Missing(why)) => {
+                    tracing::debug!(target: "mcp", why, "the server does not support HTTP+SSE, either");
+                }
             }
         }
         self.sender.responses.handle_status(self.call, status.as_u16(), &refusal);
@@ -245,7 +273,7 @@ impl Post {
 
     /// Opens an HTTP+SSE stream and waits for its `endpoint` event.
     // B-106, DU-38
-    async fn find_sse_endpoint(&self, mut request: Request) -> Result<LegacySse, String> {
+    async fn find_sse_endpoint(&self, mut request: Request) -> Result<LegacySse, NoEventStream> {
         // The login that it may take is one of the handshake.
         let context = CallContext::new(self.call, self.context.extensions.clone());
         let looking = async {
@@ -253,9 +281,16 @@ impl Post {
             let head = headers::for_stream(None, &Session::default(), None);
             let get = self.sender.request(Verb::GET, url, head);
             let sent = self.sender.send(get, &Session::default(), &context).await;
-            let Sent { response, by } = sent.map_err(SendError::into_text)?;
+            let Sent { response, by } = match sent {
+                Ok(sent) => sent,
+                Err(SendError::Authorization(error)) => return Err(NoEventStream::Unauthorized(error)),
+                Err(error) => return Err(error.into_text().into()),
+            };
+            if matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+                return Err(NoEventStream::Refused(response));
+            }
             if response.status() != StatusCode::OK || body_type(response.headers())? != BodyType::EventStream {
-                return Err(format!("no event stream ({})", response.status()));
+                return Err(format!("no event stream ({})", response.status()).into());
             }
             let mut events = EventReader::new(response, self.sender.options.event_limit);
             loop {
@@ -264,14 +299,14 @@ impl Post {
                         let address = String::from_utf8_lossy(&event.data);
                         let endpoint = url.join(address.trim()).map_err(|fault| fault.to_string())?;
                         if !is_same_origin(&endpoint, url) {
-                            return Err("its endpoint has another origin".to_owned());
+                            return Err("its endpoint has another origin".to_owned().into());
                         }
                         request.url_mut().clone_from(&endpoint);
                         return Ok(LegacySse { endpoint, events, owner: by, request });
                     }
                     Ok(Some(_)) => {}
-                    Ok(None) => return Err("the stream ended without an `endpoint` event".to_owned()),
-                    Err(StreamError::Broken(why) | StreamError::Unreadable(why)) => return Err(why),
+                    Ok(None) => return Err("the stream ended without an `endpoint` event".to_owned().into()),
+                    Err(StreamError::Broken(why) | StreamError::Unreadable(why)) => return Err(why.into()),
                 }
             }
         };

@@ -96,7 +96,7 @@ impl ResumableStream {
             Ok(sent) => sent.response,
             Err(SendError::CredentialsChanged) => return Ok(Opened::CredentialsChanged),
             Err(SendError::Authorization(error)) => return Ok(Opened::Unauthorized(error)),
-            Err(SendError::Failed(why)) => return Err(why),
+            Err(error) => return Err(error.into_text()),
         };
         if response.status() != StatusCode::OK {
             return Ok(Opened::Refused(response.status()));

@@ -14,6 +14,8 @@ use reqwest::{Client, ClientBuilder, Request, Response, Url};
 
 use super::headers::{self, Session};
 use super::login::{Closing, LoginState};
+#[cfg(feature = "client-tls")]
+use super::tls_error::{TlsError, find_tls_error};
 use crate::client::authorizer::Authorizer;
 use crate::client::fingerprint::{Fingerprinter, PresentedCredential};
 use crate::client::state::State;
@@ -81,6 +83,9 @@ pub(crate) enum SendError {
     CredentialsChanged,
     /// The authorizer has no credential for the request.
     Authorization(AuthorizationError),
+    /// The certificate of the server is not valid. Nothing was sent.
+    #[cfg(feature = "client-tls")]
+    InvalidCertificate(String),
 }
 
 impl From<AuthorizationError> for SendError {
@@ -90,11 +95,21 @@ impl From<AuthorizationError> for SendError {
 }
 
 impl SendError {
+    fn of_request(fault: &reqwest::Error) -> Self {
+        #[cfg(feature = "client-tls")]
+        if let Some(TlsError::InvalidCertificate(what)) = find_tls_error(fault) {
+            return Self::InvalidCertificate(what);
+        }
+        Self::Failed(describe(fault))
+    }
+
     pub(crate) fn into_text(self) -> String {
         match self {
             Self::Failed(why) => why,
             Self::CredentialsChanged => "the credentials are not those that the session was started with".to_owned(),
             Self::Authorization(error) => error.to_string(),
+            #[cfg(feature = "client-tls")]
+            Self::InvalidCertificate(what) => format!("the certificate of the server is not valid: {what}"),
         }
     }
 }
@@ -217,7 +232,7 @@ impl RequestSender {
         if let Some(script) = &self.options.script {
             return script.respond(request).await.map_err(SendError::Failed);
         }
-        let response = self.http.execute(request).await.map_err(|fault| SendError::Failed(describe(&fault)))?;
+        let response = self.http.execute(request).await.map_err(|fault| SendError::of_request(&fault))?;
         // All requests are sent to this origin.
         if !is_same_origin(response.url(), &self.url) {
             return Err(SendError::Failed(format!(
@@ -301,6 +316,12 @@ pub(crate) async fn next_chunk(response: &mut Response) -> Result<Option<Bytes>,
 
 /// Describes an error with its causes, without the URL, which may contain secrets.
 pub(crate) fn describe(fault: &reqwest::Error) -> String {
+    #[cfg(feature = "client-tls")]
+    match find_tls_error(fault) {
+        Some(TlsError::InvalidCertificate(what)) => return SendError::InvalidCertificate(what).into_text(),
+        Some(TlsError::Other(text)) => return text,
+        None => {}
+    }
     let what = match () {
         () if fault.is_timeout() => "the server did not respond in time",
         () if fault.is_connect() => "the server cannot be reached",

@@ -15,22 +15,25 @@ pub(crate) enum StreamEnd {
     /// The server does not offer one, or it cannot be read.
     Abandoned,
     SessionLost(SessionLost),
+    /// The credentials were refused: the stream can be opened after a login.
+    Unauthorized(Box<ResumableStream>),
     /// The server cannot be reached any more.
     Unreachable(String),
 }
 
-/// Reads the stream until the session ends, or the server does not offer one.
-pub(crate) async fn listen(mut stream: ResumableStream) -> StreamEnd {
+/// Reads the stream until the session ends, or the server does not offer one. `is_late` is whether messages may have been
+/// sent before it was opened.
+pub(crate) async fn listen(mut stream: ResumableStream, mut is_late: bool) -> StreamEnd {
     // Some servers without such a stream respond with 404 or close the connection. Only the loss of a stream that was
     // open says something about the session and the server.
     let mut was_open = false;
     loop {
         match stream.open().await {
             Ok(Opened::Stream(mut events)) => {
-                if was_open && stream.last_event_id.is_none() {
+                if is_late && stream.last_event_id.is_none() {
                     stream.sender.responses.handle_missed_changes();
                 }
-                was_open = true;
+                (was_open, is_late) = (true, true);
                 match forward(&mut events, &stream.sender.responses).await {
                     Ok(true) => stream.failed_attempts = 0,
                     Ok(false) | Err(StreamError::Broken(_)) => {}
@@ -44,6 +47,9 @@ pub(crate) async fn listen(mut stream: ResumableStream) -> StreamEnd {
                 return StreamEnd::SessionLost(stream.session.lost_with_status(status));
             }
             Ok(Opened::CredentialsChanged) => return StreamEnd::SessionLost(stream.session.credentials_changed()),
+            Ok(Opened::Refused(status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN))) => {
+                return unauthorized(stream, status.as_str());
+            }
             Ok(Opened::Refused(status)) if is_transient(status) => {
                 if stream.is_exhausted() {
                     return abandoned(status.as_str());
@@ -54,7 +60,7 @@ pub(crate) async fn listen(mut stream: ResumableStream) -> StreamEnd {
                 return StreamEnd::Abandoned;
             }
             Ok(Opened::Unusable(why)) => return abandoned(&why),
-            Ok(Opened::Unauthorized(error)) => return abandoned(&error.to_string()),
+            Ok(Opened::Unauthorized(error)) => return unauthorized(stream, &error.to_string()),
             Err(why) if stream.is_exhausted() => {
                 // S4.56
                 return if was_open { StreamEnd::Unreachable(why) } else { abandoned(&why) };
@@ -100,6 +106,11 @@ pub(crate) fn is_transient(status: StatusCode) -> bool {
         StatusCode::NOT_IMPLEMENTED => false,
         _ => status.is_server_error(),
     }
+}
+
+fn unauthorized(stream: ResumableStream, why: &str) -> StreamEnd {
+    tracing::warn!(target: "mcp", why, "GET stream refused: notifications of the server are lost until the next login");
+    StreamEnd::Unauthorized(Box::new(stream))
 }
 
 fn abandoned(why: &str) -> StreamEnd {
