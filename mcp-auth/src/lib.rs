@@ -1,5 +1,7 @@
 //! OAuth for the Model Context Protocol: logging in as a client, and protecting a server.
 
+#[cfg(feature = "authorizer")]
+pub mod authorizer;
 pub mod challenge;
 #[cfg(feature = "client")]
 pub mod client;

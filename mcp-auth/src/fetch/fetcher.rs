@@ -76,10 +76,23 @@ impl Fetcher {
     ///
     /// Returns an error if there is no complete response. A status that says failure is no error.
     pub async fn send(&self, request: Request<Vec<u8>>) -> Result<Response<Vec<u8>>, FetchError> {
+        self.send_limited(request, self.body_limit).await
+    }
+
+    /// Sends a request, and reads the whole response, with another maximum size in bytes.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if there is no complete response. A status that says failure is no error.
+    pub async fn send_limited(
+        &self,
+        request: Request<Vec<u8>>,
+        body_limit: usize,
+    ) -> Result<Response<Vec<u8>>, FetchError> {
         let (head, body) = request.into_parts();
         let url = Url::parse(&head.uri.to_string()).map_err(|error| FetchError::Invalid(error.to_string()))?;
         let address = shown(&url);
-        let follow = self.follow(url, &head.method, &head.headers, body);
+        let follow = self.follow(url, &head.method, &head.headers, body, body_limit);
         let timeout = self.timeout;
         tokio::time::timeout(timeout, follow).await.unwrap_or(Err(FetchError::Timeout { address, timeout }))
     }
@@ -90,6 +103,7 @@ impl Fetcher {
         method: &Method,
         headers: &http::HeaderMap,
         body: Vec<u8>,
+        body_limit: usize,
     ) -> Result<Response<Vec<u8>>, FetchError> {
         for _ in 0..=MAX_REDIRECTS {
             if let Err(reason) = self.policy.check_url(&url) {
@@ -99,30 +113,30 @@ impl Fetcher {
             let request = if body.is_empty() { request } else { request.body(body.clone()) };
             let response = request.send().await.map_err(|error| FetchError::from_reqwest(&error, &url))?;
             if !response.status().is_redirection() {
-                return self.read(response, &url).await;
+                return read(response, &url, body_limit).await;
             }
             url = redirected(&url, method, &response).ok_or_else(|| FetchError::Redirected { address: shown(&url) })?;
         }
         Err(FetchError::Redirected { address: shown(&url) })
     }
+}
 
-    async fn read(&self, mut response: reqwest::Response, url: &Url) -> Result<Response<Vec<u8>>, FetchError> {
-        let too_large = || FetchError::TooLarge { address: shown(url), limit: self.body_limit };
-        if response.content_length().is_some_and(|length| length > self.body_limit as u64) {
+async fn read(mut response: reqwest::Response, url: &Url, limit: usize) -> Result<Response<Vec<u8>>, FetchError> {
+    let too_large = || FetchError::TooLarge { address: shown(url), limit };
+    if response.content_length().is_some_and(|length| length > limit as u64) {
+        return Err(too_large());
+    }
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| FetchError::from_reqwest(&error, url))? {
+        if body.len() + chunk.len() > limit {
             return Err(too_large());
         }
-        let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(|error| FetchError::from_reqwest(&error, url))? {
-            if body.len() + chunk.len() > self.body_limit {
-                return Err(too_large());
-            }
-            body.extend_from_slice(&chunk);
-        }
-        let mut read = Response::new(body);
-        *read.status_mut() = response.status();
-        *read.headers_mut() = std::mem::take(response.headers_mut());
-        Ok(read)
+        body.extend_from_slice(&chunk);
     }
+    let mut read = Response::new(body);
+    *read.status_mut() = response.status();
+    *read.headers_mut() = std::mem::take(response.headers_mut());
+    Ok(read)
 }
 
 /// Returns where a response redirects to, if that may be followed.

@@ -14,6 +14,12 @@ impl StoreKey {
         Self(account.map_or_else(|| format!("login {server}"), |account| format!("login {server} {account}")))
     }
 
+    /// Creates the key of the lock that is held while a user logs in. It has no record.
+    #[cfg(feature = "authorizer")]
+    pub(crate) fn prompt(server: &str, account: Option<&str>) -> Self {
+        Self(format!("prompt {}", Self::login(server, account)))
+    }
+
     /// Creates the key of what authorization servers know the client by.
     #[must_use]
     pub fn registrations() -> Self {

@@ -75,7 +75,8 @@ fn temporary_path(path: &Path) -> PathBuf {
 /// Waits until a renamed file is on the disk by its new name.
 #[cfg(unix)]
 fn sync_directory(path: &Path) -> io::Result<()> {
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let directory =
+        path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
     File::open(directory)?.sync_all()
 }
 

@@ -1,0 +1,70 @@
+//! Why there are no credentials.
+
+use std::time::Duration;
+
+use mcp_transport_http::AuthorizationError;
+
+use super::prompt::PromptError;
+use crate::client::{InvalidConfig, LoginError};
+use crate::fetch;
+use crate::jose::SigningError;
+use crate::store::StoreError;
+
+/// The error of [`OAuth`](super::OAuth). It contains no secrets.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OAuthFailure {
+    /// A flow failed.
+    #[error(transparent)]
+    Login(#[from] LoginError),
+    /// The store of logins failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The user could not be asked, or declined.
+    #[error(transparent)]
+    Prompt(#[from] PromptError),
+    /// A key could not be used.
+    #[error(transparent)]
+    Signing(#[from] SigningError),
+    /// The user did not log in in time.
+    #[error("the login was not completed within {0:?}")]
+    TimedOut(Duration),
+    /// The server refused tokens that a login has just obtained.
+    #[error("{server} refuses the tokens that {issuer} issued for it")]
+    Refused {
+        /// The server.
+        server: String,
+        /// The issuer of the tokens.
+        issuer: String,
+    },
+    /// There are no tokens, and no way to ask a user was configured.
+    #[error("not logged in to {server}: {hint}")]
+    NotLoggedIn {
+        /// The server.
+        server: String,
+        /// How to log in.
+        hint: String,
+    },
+    /// A task of the runtime was cancelled, as it shuts down.
+    #[error("the runtime shuts down")]
+    Shutdown,
+}
+
+impl From<OAuthFailure> for AuthorizationError {
+    fn from(failure: OAuthFailure) -> Self {
+        // Errors of this crate say everything in their text.
+        Self::new(failure.to_string())
+    }
+}
+
+/// The error of an [`OAuth`](super::OAuth) that cannot be built.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The configuration is invalid.
+    #[error(transparent)]
+    Config(#[from] InvalidConfig),
+    /// The HTTP client cannot be created.
+    #[error(transparent)]
+    HttpClient(#[from] fetch::FetchError),
+}

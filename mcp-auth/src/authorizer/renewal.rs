@@ -1,0 +1,154 @@
+//! Refreshing tokens, once for all tasks and processes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::active_login::{ActiveLogin, Freshness, Origin};
+use super::clock;
+use super::error::OAuthFailure;
+use super::logins::SaveContext;
+use super::oauth::Core;
+use super::record::{SavedGrant, SavedLogin};
+use super::sender::unique_id;
+use super::session::{LoginSession, dpop_key};
+use crate::client::{Action, LoginError, Refresh, Save, Stored};
+use crate::store::StoreError;
+
+/// How long to wait for another process that refreshes.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
+/// How often saving refreshed tokens is tried. The old refresh token is of no use any more, so it is worth a few attempts.
+const SAVE_ATTEMPTS: usize = 4;
+const SAVE_PAUSE: Duration = Duration::from_millis(50);
+
+impl Core {
+    /// Replaces tokens that are about to expire, or that the server refused. Returns `None` if only a login of a user helps.
+    ///
+    /// It must run to its end once a request was sent, so it runs in a task of its own.
+    pub(super) async fn renew(
+        &self,
+        stale: Option<Arc<ActiveLogin>>,
+    ) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+        let stale = stale.as_deref();
+        // Without the lock first: most of the time another process has refreshed them.
+        if let Some(renewed) = self.adopt_newer(&self.logins.load().await?, stale)? {
+            return Ok(Some(renewed));
+        }
+        let locked = tokio::time::timeout(LOCK_TIMEOUT, self.logins.lock()).await;
+        let lock = locked.unwrap_or_else(|_| Err(StoreError::Locked { store: "the login".to_owned() }))?;
+        let saved = self.logins.load().await?;
+        if let Some(renewed) = self.adopt_newer(&saved, stale)? {
+            return Ok(Some(renewed));
+        }
+        // Tokens that could not be saved are newer than those of the store.
+        let grant = match stale {
+            Some(stale) if !stale.is_saved => Some(stale.saved.clone()),
+            _ => saved.grant.clone(),
+        };
+        let renewed = match grant {
+            Some(grant) if grant.grant.tokens.refresh_token.is_some() => self.refresh(grant).await,
+            grant if self.settings.is_unattended() => self.log_in_unattended(grant, saved).await,
+            _ => Ok(None),
+        };
+        drop(lock);
+        match &renewed {
+            Ok(Some(_)) => {}
+            Ok(None) => self.set_active(None),
+            Err(error) => tracing::debug!(server = %self.settings.server, %error, "the tokens were not refreshed"),
+        }
+        renewed
+    }
+
+    /// Uses the tokens of the store if they are others, and fresh.
+    fn adopt_newer(
+        &self,
+        saved: &SavedLogin,
+        stale: Option<&ActiveLogin>,
+    ) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+        let Some(grant) = &saved.grant else { return Ok(None) };
+        if stale.is_some_and(|stale| stale.has_tokens_of(grant) || !stale.is_saved) {
+            return Ok(None);
+        }
+        let active = self.activate(grant.clone(), Origin::Store, true)?;
+        if active.freshness() != Freshness::Fresh {
+            return Ok(None);
+        }
+        self.set_active(Some(Arc::clone(&active)));
+        Ok(Some(active))
+    }
+
+    /// Refreshes tokens. The caller has the lock.
+    async fn refresh(&self, saved: SavedGrant) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+        let SavedGrant { grant, id, key, .. } = saved;
+        let context = SaveContext { id: Arc::clone(&id), key: key.clone() };
+        let described = key.as_deref().map(|key| dpop_key(key, self.settings.requires_dpop));
+        let mut refresh = Refresh::new(grant, described.as_ref());
+        let mut is_saved = true;
+        loop {
+            match refresh.poll() {
+                Action::Fetch(request) => match self.sender.send(request, key.as_deref()).await {
+                    Ok(response) => refresh.handle_response(clock::now(), response),
+                    Err(error) => refresh.handle_failure(error),
+                },
+                Action::Save(save) => {
+                    is_saved &= self.save(save, &context).await;
+                    refresh.handle_saved();
+                }
+                Action::Done(grant) => {
+                    let key = key.filter(|_| grant.is_dpop_bound());
+                    let saved = SavedGrant { grant: *grant, issued_at: clock::now(), id, key };
+                    let active = self.activate(saved, Origin::Refresh, is_saved)?;
+                    self.set_active(Some(Arc::clone(&active)));
+                    tracing::debug!(server = %self.settings.server, "the tokens were refreshed");
+                    return Ok(Some(active));
+                }
+                Action::Failed(error) if error.is_transient() => return Err(error.into()),
+                Action::Failed(error) => {
+                    tracing::info!(server = %self.settings.server, %error, "the login has ended");
+                    self.set_ended(error);
+                    return Ok(None);
+                }
+                Action::OpenBrowser(_)
+                | Action::ShowDeviceCode(_)
+                | Action::WaitUntil(_)
+                | Action::AskForClient { .. }
+                | Action::SupplyAssertion(_)
+                | Action::Idle => return Err(LoginError::Declined.into()),
+            }
+        }
+    }
+
+    /// Saves a change, and returns whether that succeeded.
+    async fn save(&self, save: Save, context: &SaveContext) -> bool {
+        for attempt in 1.. {
+            match self.logins.apply(save.clone(), context).await {
+                Ok(()) => return true,
+                Err(error) if attempt == SAVE_ATTEMPTS => {
+                    tracing::warn!(server = %self.settings.server, %error, "refreshed tokens are kept in memory only");
+                    return false;
+                }
+                Err(_) => tokio::time::sleep(SAVE_PAUSE).await,
+            }
+        }
+        false
+    }
+
+    /// Logs in without a user. The caller has the lock.
+    async fn log_in_unattended(
+        &self,
+        grant: Option<SavedGrant>,
+        saved: SavedLogin,
+    ) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+        let key = self.dpop_key(grant.as_ref())?;
+        let id = grant.as_ref().map_or_else(|| unique_id().into(), |grant| Arc::clone(&grant.id));
+        let stored = Stored {
+            registrations: self.logins.registrations().await?,
+            grant: grant.map(|saved| saved.grant),
+            requested_scopes: saved.requested_scopes,
+        };
+        let (settings, sender, logins) = (&self.settings, &self.sender, &self.logins);
+        let context = SaveContext { id, key: key.clone() };
+        let session = LoginSession { settings, sender, logins, key, context, has_lock: true };
+        let grant = session.run(stored, &self.challenges()).await?;
+        self.use_login(grant, session.context).map(Some)
+    }
+}

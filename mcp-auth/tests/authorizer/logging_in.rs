@@ -1,0 +1,213 @@
+//! How logins start, and how they end.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcp_auth::Scopes;
+use mcp_auth::authorizer::{DevicePrompt, OAuthFailure, PromptError, async_trait};
+use mcp_auth::client::{DeviceCode, PreRegistered};
+use mcp_auth::store::{FileStore, MemoryStore};
+
+use crate::support::{Agreeing, Servers};
+use crate::{Directory, connect, oauth, ping};
+
+// covers: AU-20, AU-40
+#[tokio::test]
+async fn a_server_that_demands_tokens_gets_them_after_a_login() {
+    let servers = Servers::start().await;
+    let oauth = oauth(&servers).prompt(Agreeing::default()).build().unwrap();
+    assert!(!oauth.is_logged_in().await.unwrap());
+    let client = connect(&servers, &oauth).await.unwrap();
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    assert!(oauth.is_logged_in().await.unwrap());
+    let ledger = servers.ledger();
+    assert_eq!((ledger.logins, ledger.registrations, ledger.refusals), (1, 1, 1));
+}
+
+#[tokio::test]
+async fn a_login_is_kept_in_the_store_and_so_is_the_registration() {
+    let servers = Servers::start().await;
+    let directory = Directory::new("kept");
+    for _ in 0..3 {
+        let store = FileStore::new(directory.file());
+        let oauth = oauth(&servers).prompt(Agreeing::default()).store(store).build().unwrap();
+        ping(&connect(&servers, &oauth).await.unwrap()).await.unwrap();
+    }
+    assert_eq!(servers.counts(), (1, 1));
+    // Another account is another login, of the same client.
+    let store = FileStore::new(directory.file());
+    let other = oauth(&servers).prompt(Agreeing::default()).store(store).account("bob").build().unwrap();
+    ping(&connect(&servers, &other).await.unwrap()).await.unwrap();
+    assert_eq!(servers.counts(), (2, 1));
+}
+
+#[tokio::test]
+async fn many_calls_wait_for_one_login() {
+    let servers = Servers::start().await;
+    let agreeing = Agreeing { delay: Duration::from_millis(200), ..Agreeing::default() };
+    let oauth = oauth(&servers).prompt(agreeing.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    servers.ledger().end_logins();
+    let calls = (0..20).map(|_| {
+        let client = client.clone();
+        tokio::spawn(async move { ping(&client).await })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        assert_eq!(call.await.unwrap().unwrap(), "pong");
+    }
+    assert_eq!(*agreeing.asked.lock().unwrap(), 2, "one login to connect, and one for all calls");
+}
+
+#[tokio::test]
+async fn a_login_is_cancelled_when_no_call_waits_for_it_any_more() {
+    let servers = Servers::start().await;
+    let slow = Agreeing { delay: Duration::from_millis(300), ..Agreeing::default() };
+    let oauth = oauth(&servers).prompt(slow.clone()).build().unwrap();
+    let (one, other) = (oauth.clone(), oauth.clone());
+    let one = tokio::spawn(async move { one.login().await });
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let other = tokio::spawn(async move { other.login().await });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    one.abort();
+    other.await.unwrap().unwrap();
+    assert_eq!((*slow.asked.lock().unwrap(), servers.ledger().logins), (1, 1), "the other call goes on with the login");
+
+    servers.ledger().end_logins();
+    let last = tokio::time::timeout(Duration::from_millis(100), oauth.login()).await;
+    assert!(last.is_err());
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    assert_eq!((*slow.asked.lock().unwrap(), servers.ledger().logins), (2, 1), "a dropped login does not go on");
+}
+
+#[tokio::test]
+async fn a_login_that_takes_too_long_fails() {
+    let servers = Servers::start().await;
+    let slow = Agreeing { delay: Duration::from_secs(60), ..Agreeing::default() };
+    let oauth = oauth(&servers).prompt(slow).login_timeout(Duration::from_millis(100)).build().unwrap();
+    let error = oauth.login().await.unwrap_err();
+    assert!(matches!(error, OAuthFailure::TimedOut(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn without_a_prompt_the_error_says_how_to_log_in() {
+    let servers = Servers::start().await;
+    let oauth = oauth(&servers).login_hint("run `example login`").build().unwrap();
+    let error = connect(&servers, &oauth).await.unwrap_err();
+    let text = format!("{error} {error:?}");
+    assert!(text.contains("not logged in") && text.contains("run `example login`"), "{text}");
+}
+
+// covers: AU-44
+#[tokio::test]
+async fn a_call_that_needs_more_scopes_gets_them_and_is_repeated() {
+    let servers = Servers::start().await;
+    let oauth = oauth(&servers).prompt(Agreeing::default()).scopes(Scopes::from_iter(["books:read"])).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    servers.ledger().needed_scope = Some("books:write".to_owned());
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    assert_eq!(servers.ledger().logins, 2);
+    // Both scopes are in the new token.
+    servers.ledger().needed_scope = Some("books:read".to_owned());
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    assert_eq!(servers.ledger().logins, 2);
+}
+
+#[tokio::test]
+async fn tokens_of_a_login_that_the_server_refuses_do_not_lead_to_another_login() {
+    let servers = Servers::start().await;
+    let agreeing = Agreeing::default();
+    let oauth = oauth(&servers).prompt(agreeing.clone()).build().unwrap();
+    servers.ledger().lifetime = Duration::ZERO;
+    let error = connect(&servers, &oauth).await.unwrap_err();
+    assert!(*agreeing.asked.lock().unwrap() <= 2, "{error:?}");
+}
+
+#[tokio::test]
+async fn two_processes_ask_the_user_once() {
+    let servers = Servers::start().await;
+    let store = MemoryStore::new();
+    let agreeing = Agreeing { delay: Duration::from_millis(100), ..Agreeing::default() };
+    // As two processes: they share nothing but the store.
+    let logins = (0..5).map(|_| {
+        let oauth = oauth(&servers).prompt(agreeing.clone()).store(store.clone()).build().unwrap();
+        let servers = servers.clone();
+        tokio::spawn(async move { ping(&connect(&servers, &oauth).await.unwrap()).await.unwrap() })
+    });
+    for login in logins.collect::<Vec<_>>() {
+        login.await.unwrap();
+    }
+    assert_eq!((*agreeing.asked.lock().unwrap(), servers.ledger().logins), (1, 1));
+}
+
+#[derive(Clone, Default)]
+struct Device {
+    shown: Arc<Mutex<Vec<DeviceCode>>>,
+    declines: bool,
+}
+
+#[async_trait]
+impl DevicePrompt for Device {
+    async fn show(&self, code: &DeviceCode) -> Result<(), PromptError> {
+        self.shown.lock().unwrap().push(code.clone());
+        if self.declines { Err(PromptError::Declined) } else { std::future::pending().await }
+    }
+}
+
+#[tokio::test]
+async fn a_device_code_is_shown_until_the_login_is_over() {
+    let servers = Servers::start().await;
+    let device = Device::default();
+    let oauth = oauth(&servers).device_prompt(device.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    let shown = device.shown.lock().unwrap();
+    assert_eq!((shown.len(), shown[0].user_code.as_str()), (1, "ABCD-EFGH"));
+    drop(shown);
+    assert_eq!(Arc::strong_count(&device.shown), 2, "the prompt is over: only the test and the authorizer have it");
+}
+
+#[tokio::test]
+async fn a_user_who_declines_ends_the_login() {
+    let servers = Servers::start().await;
+    let oauth = oauth(&servers).device_prompt(Device { declines: true, ..Device::default() }).build().unwrap();
+    let error = oauth.login().await.unwrap_err();
+    assert!(matches!(error, OAuthFailure::Prompt(PromptError::Declined)), "{error:?}");
+    assert_eq!(servers.ledger().logins, 0);
+}
+
+// covers: EX-2
+#[tokio::test]
+async fn a_client_logs_in_as_itself_without_a_user_and_again_when_its_token_expires() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let registered = PreRegistered::new("machine").client_secret("machine-hunter2");
+    let oauth = oauth(&servers).client(registered).client_credentials().build().unwrap();
+    assert!(oauth.is_logged_in().await.unwrap());
+    let client = connect(&servers, &oauth).await.unwrap();
+    for _ in 0..12 {
+        assert_eq!(ping(&client).await.unwrap(), "pong");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    let logins = servers.ledger().logins;
+    assert!((2..=4).contains(&logins), "{logins}");
+}
+
+#[tokio::test]
+async fn logging_out_revokes_and_forgets() {
+    let servers = Servers::start().await;
+    let directory = Directory::new("logout");
+    let store = FileStore::new(directory.file());
+    let agreeing = Agreeing::default();
+    let oauth = oauth(&servers).prompt(agreeing.clone()).store(store).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    ping(&client).await.unwrap();
+    oauth.logout().await.unwrap();
+    assert_eq!(servers.ledger().revoked, ["refresh_token", "access_token"]);
+    assert!(!oauth.is_logged_in().await.unwrap());
+    let file = std::fs::read_to_string(directory.file()).unwrap();
+    assert!(!file.contains("hunter2"), "{file}");
+    oauth.logout().await.unwrap();
+    assert_eq!(servers.ledger().revoked.len(), 2, "there is nothing to revoke any more");
+    ping(&client).await.unwrap();
+    assert_eq!(*agreeing.asked.lock().unwrap(), 2);
+}

@@ -1,0 +1,266 @@
+//! Tokens that are never lost.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use mcp_auth::Secret;
+use mcp_auth::authorizer::async_trait;
+use mcp_auth::store::{FileStore, MemoryStore, StoreError, StoreKey, StoreLock, TokenStore};
+use mcp_transport_http::Authorizer as _;
+use serde_json::json;
+
+use crate::support::{Agreeing, Servers};
+use crate::{Directory, connect, oauth, ping};
+
+/// Waits until a token with a lifetime of two seconds has expired.
+async fn expire() {
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_calls_with_an_expired_token_refresh_it_once() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let oauth = oauth(&servers).prompt(Agreeing::default()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    expire().await;
+    servers.ledger().slow_down(Duration::from_millis(100));
+    let calls = (0..50).map(|_| {
+        let client = client.clone();
+        tokio::spawn(async move { ping(&client).await })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        assert_eq!(call.await.unwrap().unwrap(), "pong");
+    }
+    let ledger = servers.ledger();
+    assert_eq!((ledger.refreshes, ledger.logins, ledger.reuses), (1, 1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn authorizers_that_share_a_file_refresh_once() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let directory = Directory::new("share");
+    let mut clients = Vec::new();
+    for _ in 0..6 {
+        let store = FileStore::new(directory.file());
+        let oauth = oauth(&servers).prompt(Agreeing::default()).store(store).build().unwrap();
+        clients.push(connect(&servers, &oauth).await.unwrap());
+    }
+    expire().await;
+    servers.ledger().slow_down(Duration::from_millis(100));
+    let calls = clients.into_iter().map(|client| tokio::spawn(async move { ping(&client).await }));
+    for call in calls.collect::<Vec<_>>() {
+        assert_eq!(call.await.unwrap().unwrap(), "pong");
+    }
+    let ledger = servers.ledger();
+    assert_eq!((ledger.refreshes, ledger.logins, ledger.reuses), (1, 1, 0));
+}
+
+#[tokio::test]
+async fn tokens_are_refreshed_ahead_of_expiry_while_calls_go_on_with_the_old_ones() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(4);
+    let oauth = oauth(&servers).prompt(Agreeing::default()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    let refused = servers.ledger().refusals;
+    servers.ledger().delay = Duration::from_millis(200);
+    let mut slowest = Duration::ZERO;
+    for _ in 0..45 {
+        let start = tokio::time::Instant::now();
+        ping(&client).await.unwrap();
+        slowest = slowest.max(start.elapsed());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let ledger = servers.ledger();
+    assert!(ledger.refreshes >= 1, "{}", ledger.refreshes);
+    assert_eq!(ledger.refusals, refused, "no request was sent with an expired token");
+    assert!(slowest < Duration::from_millis(200), "no call waited for the refresh: {slowest:?}");
+}
+
+#[tokio::test]
+async fn a_failure_of_the_network_keeps_the_refresh_token() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let agreeing = Agreeing::default();
+    let oauth = oauth(&servers).prompt(agreeing.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    expire().await;
+    for status in [StatusCode::SERVICE_UNAVAILABLE, StatusCode::BAD_GATEWAY, StatusCode::TOO_MANY_REQUESTS] {
+        servers.ledger().refusal = Some((status, json!({ "error": "temporarily_unavailable" })));
+        let error = ping(&client).await.unwrap_err();
+        assert!(error.to_string().contains("/token"), "{error}");
+    }
+    servers.ledger().refusal = None;
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    assert_eq!((*agreeing.asked.lock().unwrap(), servers.ledger().logins), (1, 1));
+}
+
+#[tokio::test]
+async fn a_token_that_is_still_valid_is_used_while_the_network_fails() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(6);
+    let oauth = oauth(&servers).prompt(Agreeing::default()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    servers.ledger().refusal = Some((StatusCode::SERVICE_UNAVAILABLE, json!({})));
+    // From 4.5 to 5.25 seconds on the token is refreshed ahead of its expiry.
+    tokio::time::sleep(Duration::from_millis(4_600)).await;
+    for _ in 0..7 {
+        assert_eq!(ping(&client).await.unwrap(), "pong");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(
+        servers.ledger().refreshes <= 2,
+        "failures are not repeated with each call: {}",
+        servers.ledger().refreshes
+    );
+}
+
+#[tokio::test]
+async fn only_invalid_grant_gives_the_refresh_token_up_and_the_user_logs_in_again() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let agreeing = Agreeing::default();
+    let oauth = oauth(&servers).prompt(agreeing.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    expire().await;
+    servers.ledger().end_logins();
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    let ledger = servers.ledger();
+    assert_eq!((*agreeing.asked.lock().unwrap(), ledger.logins, ledger.refreshes), (2, 2, 1));
+}
+
+#[tokio::test]
+async fn a_login_that_has_ended_is_an_error_that_says_why_and_what_to_do() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let store = MemoryStore::new();
+    let login = oauth(&servers).prompt(Agreeing::default()).store(store.clone()).build().unwrap();
+    login.login().await.unwrap();
+    let oauth = oauth(&servers).store(store).login_hint("run `example login`").build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    expire().await;
+    servers.ledger().end_logins();
+    for _ in 0..2 {
+        let error = ping(&client).await.unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("invalid_grant") && text.contains("run `example login`"), "{text}");
+    }
+    assert_eq!(servers.ledger().refreshes, 1, "the refresh token was given up");
+}
+
+#[tokio::test]
+async fn a_refused_token_is_refreshed_before_a_user_is_asked() {
+    let servers = Servers::start().await;
+    let agreeing = Agreeing::default();
+    let oauth = oauth(&servers).prompt(agreeing.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    servers.ledger().end_access_tokens();
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    assert_eq!((*agreeing.asked.lock().unwrap(), servers.ledger().refreshes), (1, 1));
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_in_the_middle_of_a_refresh_does_not_lose_the_login() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let agreeing = Agreeing::default();
+    let oauth = oauth(&servers).prompt(agreeing.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    expire().await;
+    servers.ledger().slow_down(Duration::from_millis(300));
+    let dropped = tokio::time::timeout(Duration::from_millis(100), oauth.credential()).await;
+    assert!(dropped.is_err());
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    let ledger = servers.ledger();
+    assert_eq!((ledger.refreshes, ledger.reuses, ledger.logins), (1, 0, 1));
+}
+
+/// A store that records what was saved at each time, and can fail.
+#[derive(Clone, Default)]
+struct Watched {
+    store: MemoryStore,
+    saved: Arc<Mutex<Vec<String>>>,
+    failures: Arc<Mutex<usize>>,
+}
+
+#[async_trait]
+impl TokenStore for Watched {
+    async fn load(&self, key: &StoreKey) -> Result<Option<Secret>, StoreError> {
+        self.store.load(key).await
+    }
+
+    async fn save(&self, key: &StoreKey, record: &Secret) -> Result<(), StoreError> {
+        let must_fail = {
+            let mut failures = self.failures.lock().unwrap();
+            let must_fail = *failures > 0;
+            *failures = failures.saturating_sub(1);
+            must_fail
+        };
+        if must_fail {
+            return Err(StoreError::unavailable("the disk", std::io::Error::other("it is full")));
+        }
+        // A crash before this line loses tokens that were not used yet.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        self.store.save(key, record).await?;
+        self.saved.lock().unwrap().push(record.expose().to_owned());
+        Ok(())
+    }
+
+    async fn remove(&self, key: &StoreKey) -> Result<(), StoreError> {
+        self.store.remove(key).await
+    }
+
+    async fn lock(&self, key: &StoreKey) -> Result<StoreLock, StoreError> {
+        self.store.lock(key).await
+    }
+}
+
+#[tokio::test]
+async fn refreshed_tokens_are_saved_before_they_are_used() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let watched = Watched::default();
+    let oauth = oauth(&servers).prompt(Agreeing::default()).store(watched.clone()).build().unwrap();
+    oauth.login().await.unwrap();
+    for _ in 0..2 {
+        expire().await;
+        let credential = oauth.credential().await.unwrap().unwrap();
+        let saved = watched.saved.lock().unwrap().last().cloned().unwrap();
+        assert!(saved.contains(credential.token()), "the store has the token that is used");
+    }
+}
+
+#[tokio::test]
+async fn tokens_that_cannot_be_saved_are_used_and_saved_with_the_next_refresh() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let watched = Watched::default();
+    let agreeing = Agreeing::default();
+    let oauth = oauth(&servers).prompt(agreeing.clone()).store(watched.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    expire().await;
+    *watched.failures.lock().unwrap() = 4;
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    expire().await;
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    let ledger = servers.ledger();
+    assert_eq!((ledger.refreshes, ledger.reuses, ledger.logins, *agreeing.asked.lock().unwrap()), (2, 0, 1, 1));
+    assert_eq!(*watched.failures.lock().unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_damaged_store_is_an_error_that_names_the_file() {
+    let servers = Servers::start().await;
+    let directory = Directory::new("damaged");
+    std::fs::create_dir_all(&directory.0).unwrap();
+    std::fs::write(directory.file(), "{").unwrap();
+    let agreeing = Agreeing::default();
+    let oauth = oauth(&servers).prompt(agreeing.clone()).store(FileStore::new(directory.file())).build().unwrap();
+    let error = connect(&servers, &oauth).await.unwrap_err();
+    let text = format!("{error} {error:?}");
+    assert!(text.contains("logins.json") && text.contains("damaged"), "{text}");
+    assert_eq!(*agreeing.asked.lock().unwrap(), 0);
+    assert_eq!(std::fs::read_to_string(directory.file()).unwrap(), "{");
+}
