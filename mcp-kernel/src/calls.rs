@@ -160,6 +160,7 @@ impl Calls {
             peer_requests: PeerRequests { open: 0, closed_at: None },
             parked: BTreeSet::new(),
             returns_text_ids: false,
+            pauses: 0,
         }
     }
 
