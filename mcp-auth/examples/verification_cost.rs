@@ -11,19 +11,20 @@ use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::io::{self, Write};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::rsa::KeySize;
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair,
-};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as _, RSA_PKCS1_SHA256, RsaKeyPair};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response};
-use mcp_auth::server::{BytesBody, JwtVerifier, ProtectedResource, StaticKeys, TokenVerifier as _};
+use mcp_auth::server::{
+    BytesBody, InvalidResource, JwtVerifier, ProtectLayer, ProtectedResource, StaticKeys, TokenVerifier as _,
+};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tower_layer::Layer as _;
 use tower_service::Service;
 
@@ -51,21 +52,25 @@ impl Service<Request<()>> for Hello {
 /// A key, as it is published, and a function that signs with it.
 type Key = (&'static str, Value, Box<dyn Fn(&[u8]) -> Vec<u8>>);
 
-fn keys() -> Result<[Key; 2], Box<dyn std::error::Error>> {
-    let ec = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?;
-    let (x, y) = ec.public_key().as_ref()[1..].split_at(32);
-    let ec_jwk = json!({ "kid": "ES256", "kty": "EC", "crv": "P-256", "x": encode(x), "y": encode(y) });
-    let rsa = RsaKeyPair::generate(KeySize::Rsa2048)?;
-    let (n, e) = (rsa.public_key().modulus(), rsa.public_key().exponent());
+fn ec_key() -> Result<Key, Box<dyn std::error::Error>> {
+    let pair = EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING)?;
+    let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
+    let jwk = json!({ "kid": "ES256", "kty": "EC", "crv": "P-256", "x": encode(x), "y": encode(y) });
+    let sign = move |text: &[u8]| pair.sign(&SystemRandom::new(), text).expect("a signature").as_ref().to_vec();
+    Ok(("ES256", jwk, Box::new(sign)))
+}
+
+fn rsa_key() -> Result<Key, Box<dyn std::error::Error>> {
+    let pair = RsaKeyPair::generate(KeySize::Rsa2048)?;
+    let (n, e) = (pair.public_key().modulus(), pair.public_key().exponent());
     let (n, e) = (n.big_endian_without_leading_zero(), e.big_endian_without_leading_zero());
-    let rsa_jwk = json!({ "kid": "RS256", "kty": "RSA", "n": encode(n), "e": encode(e) });
-    let by_ec = move |text: &[u8]| ec.sign(&SystemRandom::new(), text).expect("a signature").as_ref().to_vec();
-    let by_rsa = move |text: &[u8]| {
-        let mut signature = vec![0; rsa.public_modulus_len()];
-        rsa.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text, &mut signature).expect("a signature");
+    let jwk = json!({ "kid": "RS256", "kty": "RSA", "n": encode(n), "e": encode(e) });
+    let sign = move |text: &[u8]| {
+        let mut signature = vec![0; pair.public_modulus_len()];
+        pair.sign(&RSA_PKCS1_SHA256, &SystemRandom::new(), text, &mut signature).expect("a signature");
         signature
     };
-    Ok([("ES256", ec_jwk, Box::new(by_ec)), ("RS256", rsa_jwk, Box::new(by_rsa))])
+    Ok(("RS256", jwk, Box::new(sign)))
 }
 
 fn encode(bytes: impl AsRef<[u8]>) -> String {
@@ -83,29 +88,37 @@ fn token((algorithm, _, sign): &Key) -> String {
     format!("{text}.{signature}")
 }
 
+fn verifier<'a>(keys: impl IntoIterator<Item = &'a Key>) -> JwtVerifier {
+    let keys: Vec<_> = keys.into_iter().map(|(_, jwk, _)| jwk).collect();
+    JwtVerifier::new(ISSUER, StaticKeys::new(json!({ "keys": keys }).to_string()))
+}
+
+fn layer<'a>(keys: impl IntoIterator<Item = &'a Key>) -> Result<ProtectLayer, InvalidResource> {
+    ProtectedResource::new(RESOURCE).authorization_server(ISSUER).verifier(verifier(keys)).layer()
+}
+
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let keys = keys()?;
-    let jwks = json!({ "keys": keys.iter().map(|(_, jwk, _)| jwk).collect::<Vec<_>>() }).to_string();
-    let verifier = || JwtVerifier::new(ISSUER, StaticKeys::new(jwks.clone()));
-    let layer = ProtectedResource::new(RESOURCE).authorization_server(ISSUER).verifier(verifier()).layer()?;
-    let mut service = layer.layer(Hello);
     let request = |token: &HeaderValue| Request::post("/mcp").header("authorization", token).body(());
-    let es256 = HeaderValue::try_from(format!("Bearer {}", token(&keys[0])))?;
-    service.call(request(&es256)?).await?;
     let mut arguments = std::env::args().skip(1);
     if let Some(count) = arguments.next().and_then(|count| count.parse::<u32>().ok()) {
+        let key = ec_key()?;
+        let mut service = layer([&key])?.layer(Hello);
+        let token = HeaderValue::try_from(format!("Bearer {}", token(&key)))?;
+        service.call(request(&token)?).await?;
         let without = arguments.next().is_some();
         for _ in 0..count {
             match without {
-                true => Hello.call(request(&es256)?).await?,
-                false => service.call(request(&es256)?).await?,
+                true => Hello.call(request(&token)?).await?,
+                false => service.call(request(&token)?).await?,
             };
         }
         return Ok(());
     }
+    let keys = [ec_key()?, rsa_key()?];
+    let mut service = layer(&keys)?.layer(Hello);
+    let verifier = verifier(&keys);
     let mut output = io::stdout();
-    let verifier = verifier();
     for key in &keys {
         let token = token(key);
         verifier.verify(&token).await?;

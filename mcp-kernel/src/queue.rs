@@ -50,7 +50,9 @@ impl<T> Fifo<T> {
     /// Removes the element that was added first.
     pub fn pop(&mut self) -> Option<T> {
         let first = self.first.take()?;
-        self.first = self.others.as_mut().and_then(|others| pop(others));
+        if let Some(others) = &mut self.others {
+            self.first = pop(others);
+        }
         Some(first)
     }
 

@@ -339,7 +339,7 @@
 #![forbid(unsafe_code)]
 
 mod asking;
-mod auth_info;
+mod auth;
 mod build;
 mod connection;
 mod extensions;
@@ -356,7 +356,9 @@ pub use asking::error::{AskError, DeveloperHint, InvalidInput, MissingCapability
 pub use asking::form;
 pub use asking::request::ServerRequest;
 pub use asking::server_requests::{ElicitContent, Elicited, NotAccepted};
-pub use auth_info::{AuthInfo, AuthInfoBuilder};
+pub use auth::info::{AuthInfo, AuthInfoBuilder};
+pub use auth::insufficient_scope::InsufficientScope;
+pub use auth::renewal::Renewal;
 pub use build::builder::ServerBuilder;
 pub use build::error::BuildError;
 pub use build::registry::Registry;

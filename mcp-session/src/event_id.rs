@@ -142,7 +142,7 @@ mod tests {
     // covers: RB-55
     #[test]
     fn keys_can_be_shared() {
-        let session = SessionId::parse(&"5a".repeat(32)).unwrap();
+        let session = SessionId::parse("5a".repeat(32)).unwrap();
         let (one, other) = (EventIdKey::new([7; 32]), EventIdKey::new([7; 32]));
         let id = one.encode(&session, 1, 1);
         assert_eq!(other.decode(&session, &id), Some((1, 1)));
@@ -158,7 +158,7 @@ mod tests {
     // covers: RB-55
     #[test]
     fn ids_do_not_change() {
-        let session = SessionId::parse(&"5a".repeat(32)).unwrap();
+        let session = SessionId::parse("5a".repeat(32)).unwrap();
         let counting = std::array::from_fn(|index| index as u8);
         for (key, stream, number, id) in [
             ([7; 32], 1, 1, "AAAAAAAAAAEAAAAAAAAAAaDa3hlwJBEcSC2BdAfJy1I"),

@@ -38,20 +38,21 @@ impl SessionId {
     /// # Errors
     ///
     /// Returns an error if the text is not exactly what [`Display`](fmt::Display) writes.
-    pub fn parse(text: &str) -> Result<Self, InvalidSessionId> {
-        let digit = |byte: u8| match byte {
-            b'0'..=b'9' => Ok(byte - b'0'),
-            b'a'..=b'f' => Ok(byte - b'a' + 10),
-            _ => Err(InvalidSessionId),
-        };
-        let mut bytes = [0; 32];
-        let pairs = text.as_bytes().chunks_exact(2);
-        if text.len() != 64 {
+    pub fn parse(text: impl AsRef<[u8]>) -> Result<Self, InvalidSessionId> {
+        let digits: &[u8; 64] = text.as_ref().try_into().map_err(|_| InvalidSessionId)?;
+        // The loops have no branches, so that the compiler turns them into a few vector instructions.
+        let mut are_digits = true;
+        let values = digits.map(|digit| {
+            let (number, letter) = (digit.wrapping_sub(b'0'), digit.wrapping_sub(b'a'));
+            are_digits &= (number < 10) | (letter < 6);
+            if number < 10 { number } else { letter.wrapping_add(10) }
+        });
+        if !are_digits {
             return Err(InvalidSessionId);
         }
-        for (byte, pair) in bytes.iter_mut().zip(pairs) {
-            let &[high, low] = pair else { return Err(InvalidSessionId) };
-            *byte = digit(high)? << 4 | digit(low)?;
+        let mut bytes = [0; 32];
+        for (byte, [high, low]) in bytes.iter_mut().zip(values.as_chunks().0) {
+            *byte = high << 4 | low;
         }
         Ok(Self(bytes))
     }

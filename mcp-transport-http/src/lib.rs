@@ -53,6 +53,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `serve` (default) | [`serve`] and [`HttpServer`], on hyper; implies `server` |
+//! | `http2` (default) | HTTP/2 for [`HttpServer`], next to HTTP/1.1; implies `serve` |
 //! | `server` | [`HttpService`], for any HTTP server |
 //! | `client` | `HttpTransport`, on reqwest |
 //! | `client-tls` | `https` and HTTP/2 for `HttpTransport`; implies `client` |

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,9 +11,9 @@ use std::time::Duration;
 use mcp_server::types::{Method, RawObject};
 use mcp_server::{ConnectionHandle, Limits, NoArguments, RequestContext, Server, ServerBuilder, tool};
 use mcp_testkit::envelope;
-use mcp_transport_stdio::{ServeOptions, serve_io};
-use serde_json::json;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt, ReadBuf, duplex};
+use mcp_transport_stdio::{ServeOptions, StopReason, serve_io};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, duplex};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
@@ -134,7 +135,7 @@ async fn int_8_a_byte_order_mark_is_no_part_of_the_first_message() {
 }
 
 /// Each line of a client, and what the server says to it, with lines of at most 1,000 bytes.
-async fn say(server: &Server, lines: &[String]) -> Vec<serde_json::Value> {
+async fn say(server: &Server, lines: &[String]) -> Vec<Value> {
     let input = lines.join("\n");
     let mut output = Vec::new();
     let options = ServeOptions::default().line_limit(1000);
@@ -206,5 +207,64 @@ async fn int_3_a_response_that_is_too_long_ends_what_waits_for_it() {
         };
         // The model reads this, and no setting of the transport.
         assert!(heard.contains(r#""the response has more than 1000 bytes""#), "{heard}");
+    }
+}
+
+/// Requests that arrive together get their responses together, in the order of their arrival, however many there are.
+#[tokio::test]
+async fn requests_that_arrive_together() {
+    /// Keeps each piece that is written.
+    #[derive(Default)]
+    struct Pieces(Vec<String>);
+
+    impl AsyncWrite for &mut Pieces {
+        fn poll_write(mut self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+            self.0.push(String::from_utf8_lossy(bytes).into_owned());
+            Poll::Ready(Ok(bytes.len()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    const REQUESTS: u32 = 30;
+    let legacy = |id| envelope::request(id, "tools/call", json!({ "name": "count" })).to_string();
+    let modern = |id| envelope::modern_request(id, "tools/call", json!({ "name": "count" })).to_string();
+    let handshake = [envelope::initialize(1, "2025-11-25", json!({})), envelope::initialized()];
+    let handshake = handshake.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let numbers = 2..2 + REQUESTS;
+    for (opening, calls) in [
+        (handshake, numbers.clone().map(legacy).collect::<Vec<_>>()),
+        (Vec::new(), numbers.clone().map(modern).collect::<Vec<_>>()),
+    ] {
+        let has_handshake = !opening.is_empty();
+        let called = Arc::<AtomicU32>::default();
+        let count = tool("count", {
+            let called = Arc::clone(&called);
+            move |_: RequestContext, _: NoArguments| {
+                std::future::ready(called.fetch_add(1, Ordering::Relaxed).to_string())
+            }
+        });
+        let server = builder().tool(count).build().expect("a server");
+        let input = [opening, calls].concat().join("\n") + "\n";
+        let mut written = Pieces::default();
+        let options = ServeOptions::default();
+        let served = serve_io(&server, input.as_bytes(), &mut written, &options, std::future::pending());
+        let ended = timeout(LIMIT, served).await.expect("it does not hang").expect("no error");
+        assert_eq!(ended, StopReason::InputClosed);
+
+        assert_eq!(written.0.len(), 1, "{:?}", written.0);
+        let lines = written.0[0].lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        let responses: Vec<_> = lines.skip(usize::from(has_handshake)).collect();
+        let ids: Vec<_> = responses.iter().map(|response| response["id"].clone()).collect();
+        assert_eq!(ids, numbers.clone().map(Value::from).collect::<Vec<_>>());
+        for (number, response) in responses.iter().enumerate() {
+            assert_eq!(response["result"]["content"][0]["text"], number.to_string(), "in order");
+        }
     }
 }

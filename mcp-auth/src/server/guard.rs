@@ -1,5 +1,6 @@
 //! Deciding about requests.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use super::dpop::{InvalidProof, ProofCheck, ProofPolicy};
 use super::metadata::MetadataService;
 use super::protected_resource::ImpliedScopes;
 use super::refusal::{ChallengeContext, Refusal};
+use super::renewals::Renewals;
 use super::token_cache::{TokenCache, TokenDigest, digest_of};
 use super::verifier::{TokenError, TokenVerifier};
 use crate::{Scopes, UnixTime};
@@ -28,6 +30,7 @@ pub(crate) struct Guard {
     pub(crate) required: Scopes,
     pub(crate) implied: Option<ImpliedScopes>,
     pub(crate) remembered: TokenCache<Verified>,
+    pub(crate) renewals: Renewals,
     pub(crate) max_token_bytes: usize,
     pub(crate) proofs: ProofPolicy,
     pub(crate) requires_dpop: bool,
@@ -57,6 +60,7 @@ pub(crate) enum Checked {
 /// A request that is let in.
 pub(crate) struct Allowed {
     pub(crate) auth: Arc<AuthInfo>,
+    pub(crate) scheme: Scheme,
     /// The nonce for the next proof, if the client needs a new one.
     pub(crate) nonce: Option<HeaderValue>,
 }
@@ -102,7 +106,7 @@ impl Guard {
     /// What a challenge has to say.
     pub(crate) fn challenge_context(&self, scheme: Scheme) -> ChallengeContext<'_> {
         let scheme = if self.requires_dpop { Scheme::Dpop } else { scheme };
-        ChallengeContext { scheme, metadata_url: self.metadata.url(), scopes: &self.required }
+        ChallengeContext { scheme, metadata_url: self.metadata.url(), scopes: Cow::Borrowed(&self.required) }
     }
 
     fn refuse(&self, refusal: Refusal) -> Checked {
@@ -143,7 +147,7 @@ impl Guard {
             }
         };
         match verified.has_required_scopes {
-            true => Ok(Allowed { auth: verified.auth, nonce }),
+            true => Ok(Allowed { auth: verified.auth, scheme: credentials.scheme, nonce }),
             false => Err(Refusal::InsufficientScope),
         }
     }
@@ -158,7 +162,7 @@ impl Guard {
                 TokenError::Unavailable(_) => Refusal::Unavailable,
             }
         })?;
-        let auth = self.add_implied_scopes(auth);
+        let auth = self.renewals.add(self.add_implied_scopes(auth));
         let key = auth.claims().get("cnf").and_then(|cnf| cnf.get("jkt")).and_then(Value::as_str).map(Into::into);
         let has_required_scopes = self.required.iter().all(|scope| auth.has_scope(scope));
         let end = now.after(self.verifier.remember_for());
@@ -200,7 +204,7 @@ impl Guard {
             }
             next += 1;
         }
-        auth.with_scopes(scopes)
+        auth.into_builder().scopes(scopes).build()
     }
 
     async fn check_proof(

@@ -1,13 +1,14 @@
 //! The tower layer.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
-use http::{HeaderValue, Request, Response};
-use mcp_server::{AuthInfo, BoxFuture};
+use http::{HeaderValue, Request, Response, StatusCode};
+use mcp_server::{BoxFuture, InsufficientScope};
 use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
@@ -16,7 +17,7 @@ use super::credentials::Scheme;
 use super::dpop::DPOP_NONCE;
 use super::guard::{Allowed, Checked, Guard};
 use super::metadata::MetadataService;
-use super::refusal::Refusal;
+use super::refusal::{ChallengeContext, Refusal};
 
 /// A [tower](https://docs.rs/tower) layer that lets in requests with a valid access token; created by
 /// [`ProtectedResource::layer`](super::ProtectedResource::layer).
@@ -74,13 +75,13 @@ where
             return ProtectedFuture { state: State::Refused { response } };
         }
         let state = match self.guard.check(&mut request) {
-            Checked::Allowed(auth) => State::Allowed { response: self.call_inner(request, auth), nonce: None },
+            Checked::Allowed(auth) => self.allow(request, Allowed { auth, nonce: None, scheme: Scheme::Bearer }),
             Checked::Refused(scheme, refusal) => State::Refused { response: Some(self.guard.refusal(scheme, refusal)) },
             Checked::Pending(checking) => {
                 // The service that was ready is the one that has to be called.
                 let service = self.clone();
                 let service = std::mem::replace(self, service);
-                State::Checking { checking, pending: Some((service, request)) }
+                State::Checking { checking, pending: Some(Box::new((service, request))) }
             }
         };
         ProtectedFuture { state }
@@ -88,18 +89,27 @@ where
 }
 
 impl<S> Protected<S> {
-    fn call_inner<B>(&mut self, mut request: Request<B>, auth: Arc<AuthInfo>) -> S::Future
+    fn allow<B, R>(&mut self, mut request: Request<B>, allowed: Allowed) -> State<S, B, R>
     where
-        S: Service<Request<B>>,
+        S: Service<Request<B>, Response = Response<R>>,
     {
+        let Allowed { auth, nonce, scheme } = allowed;
         request.extensions_mut().insert(auth);
-        self.inner.call(request)
+        State::Allowed { response: self.inner.call(request), guard: Arc::clone(&self.guard), scheme, nonce }
     }
 }
 
 impl Guard {
     fn refusal<R: From<Bytes>>(&self, scheme: Scheme, refusal: Refusal) -> Response<R> {
         refusal.into_response(&self.challenge_context(scheme))
+    }
+
+    /// Adds a challenge to the response of a service that needs more scopes than all requests do.
+    fn add_scope_challenge<R>(&self, scheme: Scheme, response: &mut Response<R>) {
+        let Some(needed) = response.extensions().get::<InsufficientScope>() else { return };
+        let scopes = needed.scopes().filter(|scope| *scope != "offline_access").collect();
+        let context = ChallengeContext { scopes: Cow::Owned(scopes), ..self.challenge_context(scheme) };
+        Refusal::InsufficientScope.add_challenge(response.headers_mut(), &context);
     }
 }
 
@@ -126,8 +136,9 @@ pin_project! {
     where
         S: Service<Request<B>, Response = Response<R>>,
     {
-        Checking { checking: BoxFuture<Result<Allowed, (Scheme, Refusal)>>, pending: Option<(Protected<S>, Request<B>)> },
-        Allowed { #[pin] response: S::Future, nonce: Option<HeaderValue> },
+        // Boxed, as it is large, and the future of most requests is moved without it.
+        Checking { checking: BoxFuture<Result<Allowed, (Scheme, Refusal)>>, pending: Option<Box<(Protected<S>, Request<B>)>> },
+        Allowed { #[pin] response: S::Future, guard: Arc<Guard>, scheme: Scheme, nonce: Option<HeaderValue> },
         Refused { response: Option<Response<R>> },
     }
 }
@@ -146,19 +157,21 @@ where
                 StateProjection::Checking { checking, pending } => {
                     let checked = ready!(checking.as_mut().poll(cx));
                     // Taken once, as the state changes.
-                    let Some((mut service, request)) = pending.take() else { return Poll::Pending };
+                    let Some(pending) = pending.take() else { return Poll::Pending };
+                    let (mut service, request) = *pending;
                     let next = match checked {
-                        Ok(Allowed { auth, nonce }) => {
-                            State::Allowed { response: service.call_inner(request, auth), nonce }
-                        }
+                        Ok(allowed) => service.allow(request, allowed),
                         Err((scheme, refusal)) => {
                             State::Refused { response: Some(service.guard.refusal(scheme, refusal)) }
                         }
                     };
                     state.set(next);
                 }
-                StateProjection::Allowed { response, nonce } => {
+                StateProjection::Allowed { response, guard, scheme, nonce } => {
                     let mut response = ready!(response.poll(cx))?;
+                    if response.status() == StatusCode::FORBIDDEN {
+                        guard.add_scope_challenge(*scheme, &mut response);
+                    }
                     if let Some(nonce) = nonce.take() {
                         response.headers_mut().insert(DPOP_NONCE, nonce);
                     }

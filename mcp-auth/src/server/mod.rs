@@ -23,6 +23,7 @@ mod layer;
 mod metadata;
 mod protected_resource;
 mod refusal;
+mod renewals;
 mod token_cache;
 mod verifier;
 

@@ -12,6 +12,7 @@ use super::guard::Guard;
 use super::jwt::SignatureAlgorithm;
 use super::layer::ProtectLayer;
 use super::metadata::MetadataService;
+use super::renewals::Renewals;
 use super::token_cache::TokenCache;
 use super::verifier::TokenVerifier;
 use crate::metadata::{Address, ProtectedResourceMetadata, UnsafeAddress};
@@ -287,6 +288,7 @@ impl ProtectedResource {
             required,
             implied: self.implied,
             remembered: TokenCache::new(self.max_remembered_tokens),
+            renewals: Renewals::default(),
             max_token_bytes: self.max_token_bytes,
             proofs: ProofPolicy { ledger: self.ledger, nonces, window: self.proof_window },
             requires_dpop: self.requires_dpop,

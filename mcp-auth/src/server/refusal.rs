@@ -1,8 +1,10 @@
 //! Responses to requests without a valid token.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::credentials::Scheme;
 use super::dpop::DPOP_NONCE;
@@ -32,7 +34,7 @@ pub(crate) enum Refusal {
 pub(crate) struct ChallengeContext<'a> {
     pub(crate) scheme: Scheme,
     pub(crate) metadata_url: &'a str,
-    pub(crate) scopes: &'a Scopes,
+    pub(crate) scopes: Cow<'a, Scopes>,
 }
 
 impl Refusal {
@@ -60,6 +62,13 @@ impl Refusal {
         }
     }
 
+    /// Adds the challenge to the headers of a response.
+    pub(crate) fn add_challenge(&self, headers: &mut HeaderMap, context: &ChallengeContext<'_>) {
+        if let Some(challenge) = challenge(context, self.error()) {
+            headers.insert(WWW_AUTHENTICATE, challenge);
+        }
+    }
+
     pub(crate) fn into_response<R: From<Bytes>>(self, context: &ChallengeContext<'_>) -> Response<R> {
         let text = match self.error() {
             Some((code, description)) => format!(r#"{{"error":"{code}","error_description":"{description}"}}"#),
@@ -74,9 +83,7 @@ impl Refusal {
             headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
             return response;
         }
-        if let Some(challenge) = challenge(context, self.error()) {
-            headers.insert(WWW_AUTHENTICATE, challenge);
-        }
+        self.add_challenge(headers, context);
         if let Self::NonceRequired(nonce) = &self
             && let Ok(nonce) = HeaderValue::try_from(nonce)
         {
@@ -99,7 +106,7 @@ fn challenge(context: &ChallengeContext<'_>, error: Option<(&'static str, &'stat
         challenge = challenge.error(code).error_description(description);
     }
     if !context.scopes.is_empty() {
-        challenge = challenge.required_scope(context.scopes);
+        challenge = challenge.required_scope(&context.scopes);
     }
     let challenge = challenge.resource_metadata_url(context.metadata_url);
     HeaderValue::try_from(challenge.to_string()).ok()

@@ -34,10 +34,11 @@ impl Client {
         let ath = encode(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, self.token.as_bytes()));
         let id = self.next.fetch_add(1, Ordering::SeqCst).to_string();
         let mut claims = json!({ "jti": id, "htm": "POST", "htu": RESOURCE, "iat": now(), "ath": ath });
-        for (name, value) in members.as_object().unwrap() {
-            match value {
-                Value::Null => drop(claims.as_object_mut().unwrap().remove(name)),
-                value => claims[name] = value.clone(),
+        for (name, value) in members.as_object().expect("a valid value") {
+            if value.is_null() {
+                claims.as_object_mut().expect("a valid value").remove(name);
+            } else {
+                claims[name] = value.clone();
             }
         }
         claims
@@ -64,7 +65,10 @@ impl Client {
             return true;
         }
         assert_eq!((passed.len(), answer.refusal()), (0, (401, Some("invalid_dpop_proof".to_owned()))));
-        assert!(answer.challenge().is_dpop() && answer.challenge().parameter("algs").unwrap().contains("ES256"));
+        assert!(
+            answer.challenge().is_dpop()
+                && answer.challenge().parameter("algs").expect("a valid value").contains("ES256")
+        );
         false
     }
 }

@@ -20,8 +20,8 @@ type Requests = Arc<Mutex<Vec<String>>>;
 
 /// Serves each request with a function from its address and path to the body; `None` is a 404.
 async fn serve(respond: impl Fn(SocketAddr, &str) -> Option<String> + Send + Sync + 'static) -> (SocketAddr, Requests) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a valid value");
+    let address = listener.local_addr().expect("a valid value");
     let requests = Requests::default();
     let (respond, seen) = (Arc::new(respond), Arc::clone(&requests));
     tokio::spawn(async move {
@@ -47,7 +47,7 @@ async fn serve_one(
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     socket.read_exact(&mut body).await?;
-    seen.lock().unwrap().push(format!("{head}{}", String::from_utf8_lossy(&body)));
+    seen.lock().expect("a valid value").push(format!("{head}{}", String::from_utf8_lossy(&body)));
     let path = head.split(' ').nth(1).unwrap_or_default();
     if path == "/endless" {
         socket.write_all(b"HTTP/1.1 200 OK\r\n\r\n{\"keys\":[").await?;

@@ -29,14 +29,14 @@ impl IntrospectionEndpoint for Endpoint {
             return Err(TokenError::unavailable("away"));
         }
         use base64::Engine as _;
-        Ok(base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(token).unwrap())
+        Ok(base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(token).expect("a valid value"))
     }
 }
 
 fn active(members: Value) -> String {
     let mut response =
         json!({ "active": true, "sub": "alice", "aud": RESOURCE, "scope": "a b", "client_id": "editor" });
-    for (name, value) in members.as_object().unwrap() {
+    for (name, value) in members.as_object().expect("a valid value") {
         response[name] = value.clone();
     }
     crate::issuer::encode(response.to_string())

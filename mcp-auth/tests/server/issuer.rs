@@ -23,7 +23,9 @@ pub(crate) fn encode(bytes: impl AsRef<[u8]>) -> String {
 }
 
 pub(crate) fn now() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+    #[expect(clippy::disallowed_methods, reason = "tokens are judged by the wall clock")]
+    let now = std::time::SystemTime::now();
+    now.duration_since(std::time::UNIX_EPOCH).expect("a valid value").as_secs()
 }
 
 /// A key that signs tokens.
@@ -41,19 +43,19 @@ enum Pair {
 
 impl Key {
     pub(crate) fn es256(kid: &'static str) -> Self {
-        Self { kid, pair: Pair::P256(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).unwrap()) }
+        Self { kid, pair: Pair::P256(EcdsaKeyPair::generate(&ECDSA_P256_SHA256_FIXED_SIGNING).expect("a valid value")) }
     }
 
     pub(crate) fn es384(kid: &'static str) -> Self {
-        Self { kid, pair: Pair::P384(EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).unwrap()) }
+        Self { kid, pair: Pair::P384(EcdsaKeyPair::generate(&ECDSA_P384_SHA384_FIXED_SIGNING).expect("a valid value")) }
     }
 
     pub(crate) fn rsa(kid: &'static str) -> Self {
-        Self { kid, pair: Pair::Rsa(RsaKeyPair::generate(KeySize::Rsa2048).unwrap()) }
+        Self { kid, pair: Pair::Rsa(RsaKeyPair::generate(KeySize::Rsa2048).expect("a valid value")) }
     }
 
     pub(crate) fn ed25519(kid: &'static str) -> Self {
-        Self { kid, pair: Pair::Ed25519(Ed25519KeyPair::generate().unwrap()) }
+        Self { kid, pair: Pair::Ed25519(Ed25519KeyPair::generate().expect("a valid value")) }
     }
 
     /// The algorithm that the key signs with, unless a header says another.
@@ -96,20 +98,24 @@ impl Key {
 
     /// The thumbprint of RFC 7638: members in order, without white space, which is how `serde_json` writes them here.
     pub(crate) fn thumbprint(&self) -> String {
-        let members: std::collections::BTreeMap<String, Value> = serde_json::from_value(self.public()).unwrap();
-        encode(aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &serde_json::to_vec(&members).unwrap()))
+        let members: std::collections::BTreeMap<String, Value> =
+            serde_json::from_value(self.public()).expect("a valid value");
+        encode(aws_lc_rs::digest::digest(
+            &aws_lc_rs::digest::SHA256,
+            &serde_json::to_vec(&members).expect("a valid value"),
+        ))
     }
 
     pub(crate) fn sign_text(&self, text: &str, algorithm: &str) -> String {
         let random = SystemRandom::new();
         match &self.pair {
-            Pair::P256(pair) | Pair::P384(pair) => encode(pair.sign(&random, text.as_bytes()).unwrap()),
+            Pair::P256(pair) | Pair::P384(pair) => encode(pair.sign(&random, text.as_bytes()).expect("a valid value")),
             Pair::Ed25519(pair) => encode(pair.sign(text.as_bytes())),
             Pair::Rsa(pair) => {
                 let mut signature = vec![0; pair.public_modulus_len()];
                 let padding: &'static dyn aws_lc_rs::signature::RsaEncoding =
                     if algorithm == "PS256" { &RSA_PSS_SHA256 } else { &RSA_PKCS1_SHA256 };
-                pair.sign(padding, &random, text.as_bytes(), &mut signature).unwrap();
+                pair.sign(padding, &random, text.as_bytes(), &mut signature).expect("a valid value");
                 encode(signature)
             }
         }
@@ -140,10 +146,11 @@ pub(crate) fn claims() -> Value {
 /// The same with other members; `null` removes one.
 pub(crate) fn claims_with(members: Value) -> Value {
     let mut claims = claims();
-    for (name, value) in members.as_object().unwrap() {
-        match value {
-            Value::Null => drop(claims.as_object_mut().unwrap().remove(name)),
-            value => claims[name] = value.clone(),
+    for (name, value) in members.as_object().expect("a valid value") {
+        if value.is_null() {
+            claims.as_object_mut().expect("a valid value").remove(name);
+        } else {
+            claims[name] = value.clone();
         }
     }
     claims

@@ -1,5 +1,7 @@
 //! An MCP server behind the layer, with clients of both eras.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::Request;
 use http::request::Parts;
@@ -8,10 +10,11 @@ use mcp_server::extract::Extension;
 use mcp_server::{AuthInfo, Principal, Server, tool_fn};
 use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 use tower_layer::Layer as _;
 use tower_service::Service as _;
 
-use crate::issuer::{Key, claims, claims_with};
+use crate::issuer::{Key, claims, claims_with, now};
 use crate::protected::{Answer, read, resource};
 
 async fn whoami(auth: AuthInfo, user: Principal, Extension(parts): Extension<Parts>) -> String {
@@ -21,9 +24,16 @@ async fn whoami(auth: AuthInfo, user: Principal, Extension(parts): Extension<Par
 }
 
 fn service(key: &Key, sessions: SessionMode) -> Protected<HttpService> {
-    let server = Server::builder("members", "1.0").tool(tool_fn("whoami", whoami)).build().unwrap();
+    let remove = async || panic!("the handler must not be called");
+    let server = Server::builder("members", "1.0")
+        .tool(tool_fn("whoami", whoami))
+        .tool(tool_fn("write", async || "written").requires_scope("books:write"))
+        .tool(tool_fn("remove", remove).requires_scope("books:remove").requires_scope("books:write"))
+        .resource_subscriptions()
+        .build()
+        .expect("a server");
     let options = HttpOptions::default().allow_host("api.example.com").sessions(sessions);
-    resource(key).layer().unwrap().layer(HttpService::with_options(server, options))
+    resource(key).layer().expect("a valid value").layer(HttpService::with_options(server, options))
 }
 
 async fn send(service: &Protected<HttpService>, request: http::request::Builder, body: &Value) -> Answer {
@@ -32,7 +42,7 @@ async fn send(service: &Protected<HttpService>, request: http::request::Builder,
         .header("content-type", "application/json")
         .header("accept", "application/json, text/event-stream")
         .body(BytesBody::from(Bytes::from(body.to_string())))
-        .unwrap();
+        .expect("a valid value");
     let (parts, body) = service.clone().call(request).await.unwrap().into_parts();
     Answer { status: parts.status, headers: parts.headers, body: read(body).await }
 }
@@ -102,4 +112,87 @@ async fn sessions_belong_to_the_user_of_the_token() {
     assert!(call(Some(bearer("alice", 2))).await.body.contains("alice"));
     assert_eq!(call(Some(bearer("eve", 3))).await.status, 403);
     assert_eq!(call(None).await.status, 401);
+}
+
+/// The challenge comes before the handler is called, with all scopes of the operation, in the status of the response.
+// covers: AU-8, AU-9, AU-12, AU-15
+#[tokio::test]
+async fn tools_with_scopes_are_challenged_in_both_eras() {
+    let key = Key::es256("a");
+    let bearer = |scope: &str| format!("Bearer {}", key.sign(&claims_with(json!({ "scope": scope }))));
+    let stateless = service(&key, SessionMode::Stateless);
+    let stateful = service(&key, SessionMode::Stateful);
+    let initialize = json!({
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+    });
+    let (request, body) = legacy("initialize", &initialize);
+    let started = send(&stateful, request.header("authorization", bearer("books:read")), &body).await;
+    let session = started.headers["mcp-session-id"].clone();
+    let in_session = |params: &Value| {
+        let (request, body) = legacy("tools/call", params);
+        (request.header("mcp-session-id", &session), body)
+    };
+    let params = |name: &str| json!({ "name": name, "arguments": {} });
+    for (service, call) in [
+        (&stateless, &(|params: &Value| modern("tools/call", params.clone())) as &dyn Fn(&Value) -> _),
+        (&stateless, &|params: &Value| legacy("tools/call", params)),
+        (&stateful, &in_session),
+    ] {
+        let (request, body) = call(&params("remove"));
+        let answer = send(service, request.header("authorization", bearer("books:read")), &body).await;
+        assert_eq!(answer.refusal(), (403, Some("insufficient_scope".to_owned())), "{answer:?}");
+        let challenge = answer.challenge();
+        assert_eq!(challenge.parameter("scope"), Some("books:remove books:write"));
+        assert!(challenge.is_bearer() && challenge.resource_metadata().is_some());
+        let body: Value = serde_json::from_str(&answer.body).unwrap();
+        assert_eq!((&body["id"], &body["error"]["code"]), (&json!(1), &json!(-32600)));
+        let (request, body) = call(&params("write"));
+        let answer = send(service, request.header("authorization", bearer("books:write")), &body).await;
+        assert!(answer.status == 200 && answer.body.contains("written"), "{answer:?}");
+    }
+}
+
+/// Opens a listen stream, and returns how long it stays open.
+async fn listen(service: &Protected<HttpService>, token: &str) -> (String, Duration) {
+    let filter = json!({ "notifications": { "resourceSubscriptions": ["books://1"] } });
+    let (request, body) = modern("subscriptions/listen", filter);
+    let start = Instant::now();
+    let answer = send(service, request.header("authorization", format!("Bearer {token}")), &body).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    (answer.body, start.elapsed())
+}
+
+// covers: AU-4, AU-6
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_with_its_token_unless_a_newer_one_came() {
+    let key = Key::es256("a");
+    let token = |seconds: u64, members: Value| {
+        let mut members = members;
+        members["exp"] = json!(now() + seconds);
+        key.sign(&claims_with(members))
+    };
+    let is_about = |elapsed: Duration, seconds: u64| elapsed.as_secs().abs_diff(seconds) <= 5;
+    let alone = service(&key, SessionMode::Stateless);
+    let (body, elapsed) = listen(&alone, &token(60, json!({}))).await;
+    assert!(is_about(elapsed, 60), "{elapsed:?}");
+    assert!(body.contains("acknowledged") && body.contains("\"result\""), "it ends with its result: {body}");
+    // Whom a newer token has to belong to, and what it has to allow.
+    for (newer, expected) in [
+        (json!({}), 300),
+        (json!({ "scope": "books:read books:write books:more" }), 300),
+        (json!({ "scope": "books:read" }), 60),
+        (json!({ "sub": "eve" }), 60),
+        (json!({ "client_id": "another" }), 60),
+    ] {
+        let service = service(&key, SessionMode::Stateless);
+        let renew = async {
+            sleep(Duration::from_secs(30)).await;
+            let (request, body) = modern("tools/list", json!({}));
+            let bearer = format!("Bearer {}", token(300, newer.clone()));
+            assert_eq!(send(&service, request.header("authorization", bearer), &body).await.status, 200);
+        };
+        let first = token(60, json!({}));
+        let ((_, elapsed), ()) = tokio::join!(listen(&service, &first), renew);
+        assert!(is_about(elapsed, expected), "{newer}: {elapsed:?}");
+    }
 }

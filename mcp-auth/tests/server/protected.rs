@@ -19,11 +19,14 @@ use crate::issuer::{ISSUER, Key, RESOURCE, jwks};
 
 /// A service that records what it gets.
 #[derive(Clone, Default)]
-pub(crate) struct Recorder(Arc<Mutex<Vec<(HeaderMap, Option<Arc<AuthInfo>>)>>>);
+pub(crate) struct Recorder(Arc<Mutex<Vec<Passed>>>);
+
+/// The headers of a request, and what its token said.
+pub(crate) type Passed = (HeaderMap, Option<Arc<AuthInfo>>);
 
 impl Recorder {
-    pub(crate) fn take(&self) -> Vec<(HeaderMap, Option<Arc<AuthInfo>>)> {
-        std::mem::take(&mut *self.0.lock().unwrap())
+    pub(crate) fn take(&self) -> Vec<Passed> {
+        std::mem::take(&mut *self.0.lock().expect("a valid value"))
     }
 }
 
@@ -38,7 +41,7 @@ impl Service<Request<()>> for Recorder {
 
     fn call(&mut self, request: Request<()>) -> Self::Future {
         let auth = request.extensions().get::<Arc<AuthInfo>>().cloned();
-        self.0.lock().unwrap().push((request.headers().clone(), auth));
+        self.0.lock().expect("a valid value").push((request.headers().clone(), auth));
         ready(Ok(Response::new(BytesBody::from(Bytes::from_static(b"hello")))))
     }
 }
@@ -60,7 +63,8 @@ pub(crate) struct Answer {
 
 impl Answer {
     pub(crate) fn challenge(&self) -> Challenge {
-        let values = self.headers.get_all("www-authenticate").iter().map(|value| value.to_str().unwrap());
+        let values =
+            self.headers.get_all("www-authenticate").iter().map(|value| value.to_str().expect("a valid value"));
         let mut challenges = Challenge::parse_all(values);
         assert_eq!(challenges.len(), 1, "{self:?}");
         challenges.remove(0)
@@ -80,7 +84,7 @@ pub(crate) fn resource(key: &Key) -> ProtectedResource {
 impl Server {
     pub(crate) fn new(resource: ProtectedResource) -> Self {
         let recorder = Recorder::default();
-        Self { service: resource.layer().unwrap().layer(recorder.clone()), recorder }
+        Self { service: resource.layer().expect("a valid value").layer(recorder.clone()), recorder }
     }
 
     pub(crate) async fn send(&self, request: Request<()>) -> Answer {
@@ -95,7 +99,7 @@ impl Server {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.send(request.body(()).unwrap()).await
+        self.send(request.body(()).expect("a valid value")).await
     }
 
     pub(crate) async fn bearer(&self, token: &str) -> Answer {
@@ -127,5 +131,5 @@ pub(crate) async fn read(body: impl Body<Data = Bytes, Error = Infallible>) -> S
             bytes.extend_from_slice(&data);
         }
     }
-    String::from_utf8(bytes).unwrap()
+    String::from_utf8(bytes).expect("a valid value")
 }

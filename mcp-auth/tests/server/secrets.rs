@@ -18,7 +18,7 @@ struct Log(Arc<Mutex<String>>);
 
 impl Visit for &Log {
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let _ = writeln!(self.0.lock().unwrap(), "{field}={value:?}");
+        let _ = writeln!(self.0.lock().expect("a valid value"), "{field}={value:?}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use mcp_types::gate::{self, Direction, MethodFacts};
 use mcp_types::jsonrpc::{Payload, PayloadBuf, Request};
 use mcp_types::meta::key;
-use mcp_types::{ClientCapabilities, Era, ErrorObject, Method, RawObject, Revision};
+use mcp_types::{ClientCapabilities, Era, ErrorObject, Method, ProtocolVersion, RawObject, Revision};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -36,8 +36,8 @@ impl Connection {
         batch: Option<RequestKey>,
     ) -> Result<(), Refusal> {
         self.check_id(&request)?;
-        let mut meta = RequestEnvelope::read(&request, &self.config.limits)?;
-        let (revision, client, log_level) = if let Some(meta) = meta.as_mut().filter(|_| modern) {
+        let meta = RequestEnvelope::read(&request, &self.config.limits)?;
+        let (revision, client, log_level) = if let Some(meta) = meta.as_ref().filter(|_| modern) {
             let (revision, client) = self.agree(meta, request.params.as_ref(), claims)?;
             check_claims(claims, |claims| claims.check_request(&request))?;
             (revision, LazyClient::Decoded(client), meta.log_level)
@@ -94,12 +94,13 @@ impl Connection {
     // V-2, DU-18
     fn agree(
         &self,
-        meta: &mut RequestEnvelope<'_>,
+        meta: &RequestEnvelope<'_>,
         params: Option<&Payload<'_>>,
         claims: Option<&dyn RequestClaims>,
     ) -> Result<(Revision, Arc<Client>), Refusal> {
         let missing = |name: &str| invalid_meta(&format_args!("missing field `{name}`"));
-        let version = meta.protocol_version.take().ok_or_else(|| missing(key::PROTOCOL_VERSION))?;
+        let version = meta.protocol_version.ok_or_else(|| missing(key::PROTOCOL_VERSION))?;
+        let version = read_version(version).map_err(|_| malformed_meta(params))?;
         let capabilities = meta.client_capabilities.ok_or_else(|| missing(key::CLIENT_CAPABILITIES))?;
         let client = self.config.known_clients.decode(capabilities, meta.client_info);
         let client = client.map_err(|_| malformed_meta(params))?;
@@ -147,12 +148,16 @@ impl Connection {
     /// Reads the `inputResponses` and the `requestState` of a retry.
     //
     fn read_retry(&self, params: &PayloadBuf) -> Result<Option<Box<Retry>>, Refusal> {
+        let [responses, state] = params.find(["inputResponses", "requestState"]);
+        if responses.is_none() && state.is_none() {
+            return Ok(None);
+        }
         let limits = &self.config.limits;
-        let responses = read_member(params, "inputResponses", |_| {
+        let responses = read_member(responses, "inputResponses", |_| {
             let (count, limit) = (params.member_count("inputResponses")?, limits.max_input_responses);
             (count > limit).then(|| format!("more than {limit} responses (`max_input_responses`)"))
         })?;
-        let state = read_member(params, "requestState", |text| {
+        let state = read_member(state, "requestState", |text| {
             let limit = limits.max_request_state_bytes;
             (text.len() > limit).then(|| format!("more than {limit} bytes (`max_request_state_bytes`)"))
         })?;
@@ -193,13 +198,23 @@ impl Connection {
 
 /// Reads a member of the parameters, unless it exceeds a limit.
 fn read_member<T: DeserializeOwned>(
-    params: &PayloadBuf,
+    value: Option<&RawValue>,
     name: &str,
     excess: impl FnOnce(&str) -> Option<String>,
 ) -> Result<Option<T>, Refusal> {
-    let Some(text) = params.get(name).map(RawValue::get) else { return Ok(None) };
+    let Some(text) = value.map(RawValue::get) else { return Ok(None) };
     let read = excess(text).map_or_else(|| serde_json::from_str(text).map_err(|fault| fault.to_string()), Err);
     read.map_err(|fault| PeerMisbehaved::InvalidParams(format!("`{name}`: {fault}").into()).into())
+}
+
+/// Reads a protocol version. Nearly all are the latest one.
+fn read_version(raw: &RawValue) -> Result<ProtocolVersion, serde_json::Error> {
+    let text = raw.get().strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    if text == Some(ProtocolVersion::V2026_07_28.as_str()) {
+        Ok(ProtocolVersion::V2026_07_28)
+    } else {
+        serde_json::from_str(raw.get())
+    }
 }
 
 /// The size of a queued request.
@@ -211,7 +226,7 @@ fn queued_bytes(event: &Event) -> usize {
 // DU-13, X-20
 #[must_use]
 pub fn is_modern(request: &Request<'_>) -> bool {
-    request.params.as_ref().is_some_and(|params| params.meta(key::PROTOCOL_VERSION).is_some())
+    request.params.as_ref().is_some_and(|params| params.has_meta(key::PROTOCOL_VERSION))
 }
 
 /// Compares a modern request with the claims of its transport, if it has any.

@@ -1,32 +1,24 @@
 //! The `_meta` of a request, as far as the kernel uses it.
 
 use mcp_types::jsonrpc::{Payload, Request};
-use mcp_types::meta::TraceContext;
-use mcp_types::{LoggingLevel, ProgressToken, ProtocolVersion, RequestMeta};
-use serde::Deserialize;
+use mcp_types::meta::{TraceContext, key};
+use mcp_types::{LoggingLevel, ProgressToken, RequestMeta};
+use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::admission::{Refusal, invalid_meta};
 use crate::limits::Limits;
 
 /// The `_meta` of a request. What is rarely used, or the same for most requests of a client, is not decoded.
-#[derive(Deserialize)]
+#[derive(Default)]
 pub(super) struct RequestEnvelope<'a> {
-    #[serde(rename = "progressToken")]
     pub(super) progress_token: Option<ProgressToken>,
-    #[serde(rename = "io.modelcontextprotocol/protocolVersion")]
-    pub(super) protocol_version: Option<ProtocolVersion>,
-    #[serde(borrow, rename = "io.modelcontextprotocol/clientCapabilities")]
+    pub(super) protocol_version: Option<&'a RawValue>,
     pub(super) client_capabilities: Option<&'a RawValue>,
-    #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
     pub(super) client_info: Option<&'a RawValue>,
-    #[serde(rename = "io.modelcontextprotocol/logLevel")]
     pub(super) log_level: Option<LoggingLevel>,
-    #[serde(borrow)]
     traceparent: Option<&'a RawValue>,
-    #[serde(borrow)]
     tracestate: Option<&'a RawValue>,
-    #[serde(borrow)]
     baggage: Option<&'a RawValue>,
 }
 
@@ -40,7 +32,34 @@ impl<'a> RequestEnvelope<'a> {
         if params.as_str().len() > limit && params.get("_meta").is_some_and(|meta| meta.get().len() > limit) {
             return Err(invalid_meta(&format_args!("more than {limit} bytes (`max_meta_bytes`)")));
         }
-        params.decode_meta().map_err(|_| malformed_meta(Some(params)))
+        let malformed = || malformed_meta(Some(params));
+        let Some(members) = params.meta_members().map_err(|_| malformed())? else { return Ok(None) };
+        let mut envelope = Self::default();
+        for (name, value) in members {
+            // The same as absent.
+            if value.get() == "null" {
+                continue;
+            }
+            let raw = match name {
+                key::PROTOCOL_VERSION => &mut envelope.protocol_version,
+                key::CLIENT_CAPABILITIES => &mut envelope.client_capabilities,
+                key::CLIENT_INFO => &mut envelope.client_info,
+                key::TRACEPARENT => &mut envelope.traceparent,
+                key::TRACESTATE => &mut envelope.tracestate,
+                key::BAGGAGE => &mut envelope.baggage,
+                key::PROGRESS_TOKEN => {
+                    envelope.progress_token = Some(decode(value).ok_or_else(malformed)?);
+                    continue;
+                }
+                key::LOG_LEVEL => {
+                    envelope.log_level = Some(decode(value).ok_or_else(malformed)?);
+                    continue;
+                }
+                _ => continue,
+            };
+            *raw = Some(value);
+        }
+        Ok(Some(envelope))
     }
 
     /// The trace context, without what is malformed.
@@ -58,6 +77,10 @@ impl<'a> RequestEnvelope<'a> {
         }
         Some(Box::new(context))
     }
+}
+
+fn decode<T: DeserializeOwned>(value: &RawValue) -> Option<T> {
+    serde_json::from_str(value.get()).ok()
 }
 
 /// Returns the refusal of a request with invalid `_meta`. It is decoded again as a whole, so that the error names the first

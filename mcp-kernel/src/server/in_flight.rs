@@ -1,6 +1,6 @@
 //! The requests of the client that are in flight.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use mcp_types::jsonrpc::PayloadBuf;
@@ -45,17 +45,57 @@ impl Responder {
 
 /// The requests in flight.
 ///
-/// They are few, and their keys grow, so that a list in the order of the keys is sufficient. Most requests get their response
+/// Their keys grow, so that a list in the order of the keys is sufficient to find one by its key. Most requests get their response
 /// in the order of their arrival, so both ends of the list are fast.
 #[derive(Default)]
 pub(crate) struct InFlight {
     /// The request with the smallest key; most connections never have a second one at the same time.
     first: Option<(RequestKey, Entry)>,
     /// Absent or empty if there is no first one.
-    #[expect(clippy::box_collection, reason = "most connections never have it, and there is one in each session")]
-    others: Option<Box<VecDeque<(RequestKey, Entry)>>>,
+    others: Option<Box<Others>>,
     started: u64,
     listening: usize,
+}
+
+/// The requests after the first one.
+#[derive(Default)]
+struct Others {
+    requests: VecDeque<(RequestKey, Entry)>,
+    /// The keys by id, while there are or were many. Ids are compared one by one otherwise, which is faster for a few.
+    keys: Option<BTreeMap<RequestId, RequestKey>>,
+}
+
+impl Others {
+    fn insert(&mut self, added: (RequestKey, Entry)) {
+        if let Some(keys) = &mut self.keys {
+            keys.insert(added.1.scope.id.clone(), added.0);
+        }
+        let index = self.requests.partition_point(|(other, _)| *other < added.0);
+        self.requests.insert(index, added);
+        if self.keys.is_none() && self.requests.len() > FEW {
+            let id = |(key, entry): &(RequestKey, Entry)| (entry.scope.id.clone(), *key);
+            self.keys = Some(self.requests.iter().map(id).collect());
+        }
+    }
+
+    fn remove(&mut self, index: usize) -> Option<(RequestKey, Entry)> {
+        let removed = self.requests.remove(index)?;
+        if let Some(keys) = &mut self.keys {
+            keys.remove(&removed.1.scope.id);
+        }
+        Some(removed)
+    }
+
+    fn index(&self, key: RequestKey) -> Option<usize> {
+        self.requests.binary_search_by_key(&key, |(key, _)| *key).ok()
+    }
+
+    fn key_of(&self, id: &RequestId) -> Option<RequestKey> {
+        match &self.keys {
+            Some(keys) => keys.get(id).copied(),
+            None => self.requests.iter().find(|(_, entry)| entry.scope.id == *id).map(|(key, _)| *key),
+        }
+    }
 }
 
 impl InFlight {
@@ -82,39 +122,33 @@ impl InFlight {
             Some(first) if key < first.0 => std::mem::replace(first, (key, entry)),
             Some(_) => (key, entry),
         };
-        let others = self.others.get_or_insert_default();
-        others.insert(others.partition_point(|(other, _)| *other < added.0), added);
+        self.others.get_or_insert_default().insert(added);
         Responder(key)
     }
 
     pub(crate) fn close(&mut self, key: RequestKey) -> Option<Entry> {
         let (_, entry) = match self.first.take_if(|(first, _)| *first == key) {
             Some(first) => {
-                self.first = self.others.as_mut().and_then(|others| others.pop_front());
+                self.first = self.others.as_mut().and_then(|others| others.remove(0));
                 first
             }
             None => {
-                let index = self.index(key)?;
-                self.others.as_mut()?.remove(index)?
+                let others = self.others.as_mut()?;
+                others.remove(others.index(key)?)?
             }
         };
         self.listening -= usize::from(entry.kind == Kind::Listening);
-        self.others.take_if(|others| others.is_empty() && others.capacity() > KEPT);
+        self.others.take_if(|others| others.requests.is_empty() && others.requests.capacity() > KEPT);
         Some(entry)
     }
 
-    /// The position among the others.
-    fn index(&self, key: RequestKey) -> Option<usize> {
-        self.others.as_ref()?.binary_search_by_key(&key, |(key, _)| *key).ok()
-    }
-
     fn iter(&self) -> impl Iterator<Item = &(RequestKey, Entry)> {
-        self.first.iter().chain(self.others.iter().flat_map(|others| others.iter()))
+        self.first.iter().chain(self.others.iter().flat_map(|others| &others.requests))
     }
 
     /// The number of running and queued requests.
     pub(crate) fn running(&self) -> usize {
-        let others = self.others.as_ref().map_or(0, |others| others.len());
+        let others = self.others.as_ref().map_or(0, |others| others.requests.len());
         usize::from(self.first.is_some()) + others - self.listening
     }
 
@@ -128,16 +162,17 @@ impl InFlight {
     }
 
     pub(crate) fn get(&self, key: RequestKey) -> Option<&Entry> {
-        let first = self.first.as_ref().filter(|(first, _)| *first == key);
-        first.or_else(|| self.others.as_ref()?.get(self.index(key)?)).map(|(_, entry)| entry)
+        let other = || self.others.as_ref().and_then(|others| others.requests.get(others.index(key)?));
+        self.first.as_ref().filter(|(first, _)| *first == key).or_else(other).map(|(_, entry)| entry)
     }
 
     pub(crate) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Entry> {
         if self.first.as_ref().is_some_and(|(first, _)| *first == key) {
             return self.first.as_mut().map(|(_, entry)| entry);
         }
-        let index = self.index(key)?;
-        self.others.as_mut()?.get_mut(index).map(|(_, entry)| entry)
+        let others = self.others.as_mut()?;
+        let index = others.index(key)?;
+        others.requests.get_mut(index).map(|(_, entry)| entry)
     }
 
     /// The oldest request.
@@ -146,7 +181,8 @@ impl InFlight {
     }
 
     pub(crate) fn key_of(&self, id: &RequestId) -> Option<RequestKey> {
-        self.iter().find(|(_, entry)| entry.scope.id == *id).map(|(key, _)| *key)
+        let first = self.first.as_ref().filter(|(_, entry)| entry.scope.id == *id).map(|(key, _)| *key);
+        first.or_else(|| self.others.as_ref()?.key_of(id))
     }
 
     pub(crate) fn keys(&self) -> Vec<RequestKey> {
@@ -160,3 +196,6 @@ impl InFlight {
 
 /// An empty list with a larger capacity is deallocated.
 const KEPT: usize = 4;
+
+/// With more requests, their ids have a map, which costs as much as so many comparisons.
+const FEW: usize = 64;

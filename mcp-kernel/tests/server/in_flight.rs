@@ -56,6 +56,38 @@ fn ids_are_free_after_the_answer() {
     script.assert_nothing_left();
 }
 
+/// Ids are found among many requests in flight as among few, in whichever order the requests end.
+// covers: M-4, S0.27
+#[test]
+fn ids_are_found_among_many() {
+    let legacy = |id: Value| json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "a" } });
+    for (mut script, call) in
+        [(Script::new(), call as fn(Value) -> Value), (Script::initialized("2025-11-25"), legacy as fn(Value) -> Value)]
+    {
+        for _ in 0..2 {
+            // `1` and `"1"` and so on.
+            let ids = (1..=49).flat_map(|number: u32| [json!(number), json!(number.to_string())]);
+            let mut open: Vec<_> = ids.map(|id| (id.clone(), script.served(call(id)))).collect();
+            while !open.is_empty() {
+                for (id, _) in open.iter().step_by(7) {
+                    script.send(call(id.clone()));
+                    script.refusal(id.clone(), -32600);
+                    assert!(matches!(script.complaint(), PeerMisbehaved::DuplicateId(_)));
+                }
+                // Each id is free again at once, and found again.
+                let (id, request) = open.swap_remove(open.len() / 3);
+                script.send(cancelled(id.clone()));
+                assert_eq!(script.given_up(), request.key());
+                let again = script.served(call(id.clone()));
+                assert_eq!(script.done(again.responder)["id"], id);
+                let (id, oldest) = open.swap_remove(0);
+                assert_eq!(script.done(oldest.responder)["id"], id);
+            }
+        }
+        script.assert_nothing_left();
+    }
+}
+
 /// The right to answer belongs to the request, not to its id.
 // covers: K-8
 #[test]

@@ -51,7 +51,7 @@ use crate::server::{Inner, Server};
 pub struct ServerBuilder {
     info: Implementation,
     config: ServerConfig,
-    settings: Settings,
+    pub(super) settings: Settings,
     registry: Registry,
     declared: Declared,
     endpoint: Endpoint,
@@ -60,7 +60,7 @@ pub struct ServerBuilder {
     fallback: Option<ExtensionMethod>,
     on_subscription: Option<SubscriptionHandler>,
     pub(super) hooks: Hooks,
-    fault: Option<BuildError>,
+    pub(super) fault: Option<BuildError>,
 }
 
 impl ServerBuilder {
@@ -493,7 +493,8 @@ impl ServerBuilder {
             config.limits = given.limits;
             config.accept_unknown_methods = self.fallback.is_some();
             // Layers also see the requests to which the kernel responds by itself.
-            config.intercept_builtin = self.endpoint.call.is_some();
+            config.intercept_builtin =
+                self.endpoint.call.is_some() || !self.settings.method_scopes.is_empty() || self.registry.has_scopes();
             config.intercept_initialize = self.hooks.intercept_initialize();
             config
         };

@@ -40,6 +40,12 @@ pub enum BuildError {
         /// The name.
         name: String,
     },
+    /// A text that is not one OAuth scope.
+    #[error("`{}` is not one OAuth scope: only printable ASCII without space, `\"` and `\\` is", scope.escape_debug())]
+    InvalidScope {
+        /// The text.
+        scope: String,
+    },
     /// A tool whose schemas cannot be used.
     #[error("the tool `{name}`: {reason}")]
     InvalidTool {

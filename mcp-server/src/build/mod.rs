@@ -7,4 +7,5 @@ pub(crate) mod error;
 pub(crate) mod hooks;
 pub(crate) mod named_list;
 pub(crate) mod registry;
+mod scopes;
 pub(crate) mod settings;

@@ -148,6 +148,12 @@ impl Registry {
 }
 
 impl Registry {
+    /// Returns whether a resource or template needs scopes, which subscriptions to it need, too.
+    pub(crate) fn has_scopes(&self) -> bool {
+        self.resources.items.iter().any(|resource| !resource.scopes.is_empty())
+            || self.templates.items.iter().any(|template| !template.scopes.is_empty())
+    }
+
     /// Returns whether a prompt or template has a completer.
     pub(crate) fn completes(&self) -> bool {
         self.prompts.items.iter().any(|prompt| !prompt.completers.is_empty())
@@ -228,6 +234,15 @@ impl RegistryChanges {
 pub(crate) enum Readable<'a> {
     Resource(&'a Resource),
     Template(&'a Template, UriVariables),
+}
+
+impl Readable<'_> {
+    pub(crate) fn scopes(&self) -> &[Box<str>] {
+        match self {
+            Self::Resource(resource) => &resource.scopes,
+            Self::Template(template, _) => &template.scopes,
+        }
+    }
 }
 
 /// Collects predicates of which one has to admit a viewer. One item without a predicate is visible to all.

@@ -3,8 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mcp_types::CacheScope;
+use mcp_types::{CacheScope, Method};
 
+use crate::auth::info::AuthInfo;
+use crate::auth::required_scopes::{RequiredScopes, ScopePolicy};
 use crate::handlers::error_text::ErrorPolicy;
 use crate::handlers::tool::ArgumentErrors;
 
@@ -29,6 +31,10 @@ pub(crate) struct Settings {
     /// What is done with errors of handlers, unless it is the default.
     pub(crate) error_policy: Option<ErrorPolicy>,
     pub(crate) caches: BTreeMap<ListKind, (i64, CacheScope)>,
+    /// The scopes that requests of a method need.
+    pub(crate) method_scopes: BTreeMap<Method, RequiredScopes>,
+    /// What decides whether a token has a scope, unless it is the default.
+    pub(crate) scope_policy: Option<ScopePolicy>,
     #[cfg(feature = "mrtr")]
     pub(crate) asking: crate::asking::rounds::StateSealing,
     #[cfg(feature = "mrtr")]
@@ -43,10 +49,22 @@ impl Default for Settings {
             argument_errors: ArgumentErrors::default(),
             error_policy: None,
             caches: BTreeMap::new(),
+            method_scopes: BTreeMap::new(),
+            scope_policy: None,
             #[cfg(feature = "mrtr")]
             asking: crate::asking::rounds::StateSealing::default(),
             #[cfg(feature = "mrtr")]
             handles: crate::handles::registry::HandleKinds::default(),
+        }
+    }
+}
+
+impl Settings {
+    /// Whether a request with a token, or without one, has a scope.
+    pub(crate) fn admits_scope(&self, auth: Option<&AuthInfo>, scope: &str) -> bool {
+        match &self.scope_policy {
+            Some(policy) => policy(auth, scope),
+            None => auth.is_some_and(|auth| auth.has_scope(scope)),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mcp_kernel::server::Principal;
 
-use crate::auth_info::AuthInfo;
+use crate::auth::info::AuthInfo;
 use crate::extensions::Extensions;
 
 /// The sender of a message, as far as the transport knows it.

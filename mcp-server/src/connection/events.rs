@@ -72,8 +72,14 @@ impl Connection {
 
     /// Handles the events of the kernel. `fed` is the key and the extensions of what was fed just now; returns whether it was
     /// admitted.
-    #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are only traced")]
+    #[inline]
     pub(super) fn handle_events(&mut self, fed: Option<(RequestKey, &Extensions)>) -> bool {
+        // Mostly there are none.
+        self.has_event() && self.handle_all_events(fed)
+    }
+
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are only traced")]
+    fn handle_all_events(&mut self, fed: Option<(RequestKey, &Extensions)>) -> bool {
         let mut has_begun = false;
         while let Some(event) = self.next_event() {
             telemetry::trace_event(&event);
@@ -133,6 +139,16 @@ impl Connection {
             }
         }
         has_begun
+    }
+
+    #[inline]
+    fn has_event(&self) -> bool {
+        let mut state = self.shared.lock();
+        let has_event = state.kernel.has_event();
+        if !has_event {
+            state.inbox = Inbox::default();
+        }
+        has_event
     }
 
     fn next_event(&self) -> Option<Event> {

@@ -144,7 +144,9 @@ impl RunningHandlers {
 
 impl Drop for RunningHandlers {
     fn drop(&mut self) {
-        self.cancel_all();
+        if !self.open.is_empty() {
+            self.cancel_all();
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use mcp_types::jsonrpc::{Limits, PayloadBuf};
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 use crate::handlers::error::HandlerError;
 #[cfg(feature = "mrtr")]
@@ -14,7 +15,12 @@ pub(crate) type FindHandles = std::convert::Infallible;
 
 /// The arguments of a request as text. They may be absent.
 pub(crate) fn arguments_of(params: &PayloadBuf) -> &str {
-    params.get("arguments").map(|raw| raw.get()).filter(|text| *text != "null").unwrap_or("{}")
+    text_of(params.get("arguments"))
+}
+
+/// The text of arguments, which may be absent.
+pub(crate) fn text_of(arguments: Option<&RawValue>) -> &str {
+    arguments.map(RawValue::get).filter(|text| *text != "null").unwrap_or("{}")
 }
 
 /// Decodes the arguments of a call. The error names the member that is invalid.

@@ -8,6 +8,7 @@ use mcp_types::{
 };
 use serde::Deserialize;
 
+use crate::auth::required_scopes::{RequiredScopes, scope_setters};
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error::{BoxError, HandlerError, unsupported};
@@ -31,6 +32,7 @@ pub struct Prompt {
     pub(crate) completers: Completers,
     pub(crate) fault: Option<String>,
     pub(crate) visible: Option<Predicate>,
+    pub(crate) scopes: RequiredScopes,
     /// The arguments that must be there before the handler, and middleware around it, is called.
     pub(crate) required: Vec<String>,
     pub(crate) requirements: Requirements,
@@ -275,7 +277,16 @@ impl Prompt {
         let required = required.map(|argument| argument.name.clone()).collect();
         definition.arguments = (!arguments.is_empty()).then_some(arguments);
         let requirements = Requirements::default();
-        Self { definition, handler, completers, fault, requirements, visible: None, required }
+        Self {
+            definition,
+            handler,
+            completers,
+            fault,
+            requirements,
+            visible: None,
+            scopes: RequiredScopes::new(),
+            required,
+        }
     }
 
     /// Adds a completer, which suggests values for an argument. Arguments that are enums have one already, which suggests
@@ -308,6 +319,7 @@ pub(crate) fn check_required(required: &[String], given: &OrderedMap<String>) ->
 }
 
 visibility_setters!(Prompt);
+scope_setters!(Prompt);
 definition_setters!(Prompt: "Sets the description of the prompt.");
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
+use crate::auth::required_scopes::{RequiredScopes, scope_setters};
 use crate::handlers::contents::{ContentsDefaults, IntoContents, read_or_refuse, read_response, readable};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::extract::{HandlerFunction, Requirements, ResourceKind, Signature};
@@ -23,6 +24,7 @@ pub struct Resource {
     pub(crate) fault: Option<String>,
     pub(crate) requirements: Requirements,
     pub(crate) visible: Option<Predicate>,
+    pub(crate) scopes: RequiredScopes,
 }
 
 type Handler = Arc<dyn Fn(RequestContext, ContentsDefaults) -> ResponseFuture + Send + Sync>;
@@ -105,6 +107,7 @@ impl Resource {
             fault: R::registration_fault().map(str::to_owned),
             requirements: Requirements::default(),
             visible: None,
+            scopes: RequiredScopes::new(),
         };
         match R::default_mime_type() {
             Some(mime_type) => resource.mime_type(mime_type),
@@ -113,7 +116,7 @@ impl Resource {
     }
 
     pub(crate) fn read(&self, ctx: RequestContext) -> ResponseFuture {
-        (self.handler)(ctx, self.defaults.of_restricted(self.visible.is_some()))
+        (self.handler)(ctx, self.defaults.of_restricted(self.visible.is_some() || !self.scopes.is_empty()))
     }
 
     /// Sets the size of the contents in bytes, for the list of resources.
@@ -125,4 +128,5 @@ impl Resource {
 
 readable!(Resource);
 visibility_setters!(Resource);
+scope_setters!(Resource);
 definition_setters!(Resource: "Sets the description of the resource.");

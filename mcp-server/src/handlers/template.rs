@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::auth::required_scopes::{RequiredScopes, scope_setters};
 use crate::handlers::completion::{Completer, Completers};
 use crate::handlers::contents::{ContentsDefaults, IntoContents, read_or_refuse, read_response, readable};
 use crate::handlers::definition::definition_setters;
@@ -34,6 +35,7 @@ pub struct Template {
     pub(crate) fault: Option<String>,
     pub(crate) requirements: Requirements,
     pub(crate) visible: Option<Predicate>,
+    pub(crate) scopes: RequiredScopes,
 }
 
 /// Creates a resource template from an async function that reads all resources whose URIs match a URI template (RFC 6570).
@@ -117,6 +119,7 @@ impl Template {
             fault: fault.or_else(|| R::registration_fault().map(str::to_owned)),
             requirements: Requirements::default(),
             visible: None,
+            scopes: RequiredScopes::new(),
         };
         match R::default_mime_type() {
             Some(mime_type) => template.mime_type(mime_type),
@@ -125,7 +128,7 @@ impl Template {
     }
 
     pub(crate) fn read(&self, ctx: RequestContext, address: RequestedUri<'_>) -> ResponseFuture {
-        (self.handler)(ctx, address, self.defaults.of_restricted(self.visible.is_some()))
+        (self.handler)(ctx, address, self.defaults.of_restricted(self.visible.is_some() || !self.scopes.is_empty()))
     }
 
     /// Returns the values of the variables, if a URI is one of the template.
@@ -149,4 +152,5 @@ impl Template {
 
 readable!(Template);
 visibility_setters!(Template);
+scope_setters!(Template);
 definition_setters!(Template: "Sets the description of the resources.");

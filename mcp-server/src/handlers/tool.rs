@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mcp_types::{CallToolResult, ErrorObject, RawObject, ToolAnnotations};
 
+use crate::auth::required_scopes::{RequiredScopes, scope_setters};
 use crate::handlers::arguments::{self, FindHandles, arguments_of};
 use crate::handlers::definition::definition_setters;
 use crate::handlers::error_text;
@@ -29,6 +30,7 @@ pub struct Tool {
     /// Why the tool cannot be registered, for the builder to report.
     pub(crate) fault: Option<String>,
     pub(crate) visible: Option<Predicate>,
+    pub(crate) scopes: RequiredScopes,
     #[cfg(feature = "validate")]
     pub(crate) argument_checks: ArgumentChecks,
     /// Whether results have to be validated against their schema.
@@ -203,6 +205,7 @@ where
         checks_output: true,
         requirements: Requirements::default(),
         visible: None,
+        scopes: RequiredScopes::new(),
         #[cfg(feature = "mrtr")]
         handles: ToolHandles::default(),
     }
@@ -252,6 +255,7 @@ impl Tool {
             checks_output: false,
             requirements: signature.requirements,
             visible: None,
+            scopes: RequiredScopes::new(),
             #[cfg(feature = "mrtr")]
             handles: recorder.finish(),
         }
@@ -287,4 +291,5 @@ impl Tool {
 }
 
 visibility_setters!(Tool);
+scope_setters!(Tool);
 definition_setters!(Tool: "Sets the description: what the tool does and when to use it, for the model.");

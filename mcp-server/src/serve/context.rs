@@ -14,7 +14,7 @@ use mcp_types::{
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::auth_info::AuthInfo;
+use crate::auth::info::AuthInfo;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::shared::Shared;
 use crate::extensions::Extensions;

@@ -7,14 +7,15 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     CacheScope, CompleteRequestParams, CompletionReference, ErrorObject, GetPromptRequestParams, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, RawObject,
-    ReadResourceRequestParams,
+    ReadResourceRequestParams, SubscribeRequestParams, SubscriptionsListenRequestParams,
 };
 use serde::de::DeserializeOwned;
 
+use crate::auth::required_scopes::check_scopes;
 use crate::build::named_list::{Item, NamedList, is_visible};
 use crate::build::registry::{Readable, Registry};
 use crate::build::settings::ListKind;
-use crate::handlers::arguments::arguments_of;
+use crate::handlers::arguments::text_of;
 use crate::handlers::completion::{self, CompletionInput};
 use crate::handlers::error_text;
 use crate::handlers::prompt::check_required;
@@ -34,6 +35,14 @@ pub(crate) fn dispatch(ctx: RequestContext) -> Dispatched {
     }
     let this = ctx.clone();
     let params = this.params();
+    // Requests with a target are checked together with it.
+    let has_target = matches!(
+        ctx.method().as_str(),
+        "prompts/get" | "resources/read" | "resources/subscribe" | "subscriptions/listen" | "completion/complete"
+    );
+    if !has_target && let Err(error) = check_scopes(&ctx, &[]) {
+        return Dispatched::Ready(Err(error));
+    }
     let served = match ctx.method().as_str() {
         "tools/list" => list_tools(&registry, &ctx, params),
         "prompts/list" => list_prompts(&registry, &ctx, params),
@@ -48,11 +57,19 @@ pub(crate) fn dispatch(ctx: RequestContext) -> Dispatched {
         "completion/complete" => {
             return complete(&registry, ctx, params).unwrap_or_else(|error| Dispatched::Ready(Err(error)));
         }
-        "server/discover"
-        | "logging/setLevel"
-        | "resources/subscribe"
-        | "resources/unsubscribe"
-        | "subscriptions/listen" => Ok(Response::ByProtocol),
+        "server/discover" | "logging/setLevel" | "resources/unsubscribe" => Ok(Response::ByProtocol),
+        "resources/subscribe" => {
+            let uri = decode(params).map(|SubscribeRequestParams { uri, .. }| uri).ok();
+            subscribe(&registry, &ctx, uri.as_slice())
+        }
+        "subscriptions/listen" => {
+            let filter = decode(params).map(|SubscriptionsListenRequestParams { notifications, .. }| notifications);
+            subscribe(
+                &registry,
+                &ctx,
+                &filter.ok().and_then(|filter| filter.resource_subscriptions).unwrap_or_default(),
+            )
+        }
         method => match registry.methods.get(ctx.method()).or_else(|| this.server().fallback()) {
             Some(custom) => return call_extension_method(custom, ctx, params),
             None => Err(ErrorObject::method_not_found(format!("there is no method `{method}` here"))),
@@ -68,12 +85,15 @@ pub(crate) fn decode<T: DeserializeOwned>(params: &PayloadBuf) -> Result<T, Erro
 /// Calls a tool. Only the name is read here; the arguments go to the tool as they are.
 fn call_tool(registry: &Registry, ctx: RequestContext) -> Result<Dispatched, ErrorObject> {
     let params = ctx.params();
-    let name = params.get("name").ok_or_else(|| ErrorObject::invalid_params("missing field `name`"))?;
+    let [name, arguments] = params.find(["name", "arguments"]);
+    let name = name.ok_or_else(|| ErrorObject::invalid_params("missing field `name`"))?;
     let name = decode_text(name.get()).map_err(|fault| ErrorObject::invalid_params(format!("`name`: {fault}")))?;
     // TL-15
     let unknown = || ErrorObject::invalid_params(format!("Unknown tool: {name}"));
-    let tool = registry.tools.find(&name, &ctx).ok_or_else(unknown)?;
-    let arguments = arguments_of(params);
+    let tool = registry.tools.find(&name, &ctx);
+    check_scopes(&ctx, tool.map(|tool| &*tool.scopes).unwrap_or_default())?;
+    let tool = tool.ok_or_else(unknown)?;
+    let arguments = text_of(arguments);
     if !arguments.starts_with('{') {
         return Err(ErrorObject::invalid_params("`arguments`: expected an object"));
     }
@@ -96,7 +116,8 @@ fn call_tool(registry: &Registry, ctx: RequestContext) -> Result<Dispatched, Err
 
 /// Decodes a string. Most have no escapes, and are not copied.
 fn decode_text(raw: &str) -> Result<Cow<'_, str>, serde_json::Error> {
-    match raw.strip_prefix('"').and_then(|text| text.strip_suffix('"')).filter(|text| !text.contains('\\')) {
+    match raw.strip_prefix('"').and_then(|text| text.strip_suffix('"')).filter(|text| !text.as_bytes().contains(&b'\\'))
+    {
         Some(plain) => Ok(Cow::Borrowed(plain)),
         None => serde_json::from_str(raw).map(Cow::Owned),
     }
@@ -166,7 +187,9 @@ fn cache(ctx: &RequestContext, list: ListKind, is_restricted: bool) -> (Option<i
 fn get_prompt(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
     let GetPromptRequestParams { name, arguments, .. } = decode(params)?;
     let unknown = || ErrorObject::invalid_params(format!("Unknown prompt: {name}"));
-    let prompt = registry.prompts.find(&name, &ctx).ok_or_else(unknown)?;
+    let prompt = registry.prompts.find(&name, &ctx);
+    check_scopes(&ctx, prompt.map(|prompt| &*prompt.scopes).unwrap_or_default())?;
+    let prompt = prompt.ok_or_else(unknown)?;
     let arguments = arguments.unwrap_or_default();
     check_required(&prompt.required, &arguments)?;
     Ok(Dispatched::Pending((prompt.handler)(ctx, &arguments)))
@@ -178,7 +201,9 @@ fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) 
     if uri.len() > limit {
         return Err(ErrorObject::invalid_params(format!("`uri`: more than {limit} bytes (`max_uri_bytes`)")));
     }
-    match registry.find_readable(&uri, &ctx) {
+    let readable = registry.find_readable(&uri, &ctx);
+    check_scopes(&ctx, readable.as_ref().map(Readable::scopes).unwrap_or_default())?;
+    match readable {
         Some(Readable::Resource(resource)) => Ok(Dispatched::Pending(resource.read(ctx))),
         Some(Readable::Template(template, variables)) => {
             Ok(Dispatched::Pending(template.read(ctx, RequestedUri { uri: &uri, variables })))
@@ -186,6 +211,15 @@ fn read_resource(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) 
         // RS-2, RS-3: the code depends on the revision.
         None => Err(ErrorObject::resource_not_found(ctx.revision(), uri)),
     }
+}
+
+/// Checks a subscription, which the protocol then stores: updates tell what those who cannot read a resource need not know.
+/// The protocol reports parameters that cannot be decoded.
+fn subscribe(registry: &Registry, ctx: &RequestContext, uris: &[String]) -> Result<Response, ErrorObject> {
+    let scopes = uris.iter().filter_map(|uri| Some(registry.find_readable(uri, ctx)?.scopes().to_vec()));
+    let scopes: Vec<Box<str>> = scopes.flatten().collect();
+    check_scopes(ctx, &scopes)?;
+    Ok(Response::ByProtocol)
 }
 
 fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Result<Dispatched, ErrorObject> {
@@ -196,12 +230,14 @@ fn complete(registry: &Registry, ctx: RequestContext, params: &PayloadBuf) -> Re
         CompletionReference::Prompt(prompt) => {
             let found = registry.prompts.find(&prompt.name, &ctx);
             let prompt = found.ok_or_else(|| unknown(format!("Unknown prompt: {}", prompt.name)))?;
+            check_scopes(&ctx, &prompt.scopes)?;
             let arguments = prompt.definition.arguments.iter().flatten().map(|known| known.name.as_str()).collect();
             (&prompt.completers, arguments)
         }
         CompletionReference::Resource(template) => {
             let found = registry.templates.find(&template.uri, &ctx);
             let template = found.ok_or_else(|| unknown(format!("Unknown resource template: {}", template.uri)))?;
+            check_scopes(&ctx, &template.scopes)?;
             (&template.completers, template.template.iter().flat_map(|template| template.variables()).collect())
         }
         CompletionReference::Unknown(_) | _ => {

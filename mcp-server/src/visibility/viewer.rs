@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mcp_kernel::server::Principal;
 use mcp_types::Implementation;
 
-use crate::auth_info::AuthInfo;
+use crate::auth::info::AuthInfo;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::listen_streams::ListenStream;
 use crate::serve::context::RequestContext;
@@ -82,6 +82,12 @@ impl<'a> Viewer<'a> {
     #[must_use]
     pub fn auth_info(&self) -> Option<AuthInfo> {
         self.extension().map(|auth: Arc<AuthInfo>| AuthInfo::clone(&auth))
+    }
+
+    /// Returns whether the token has a scope, as [`ServerBuilder::scope_policy`](crate::ServerBuilder::scope_policy) decides.
+    #[must_use]
+    pub fn has_scope(&self, scope: &str) -> bool {
+        self.server.settings().admits_scope(self.auth_info().as_ref(), scope)
     }
 
     /// Returns a value by its type: one that the transport or middleware attached to the request, or else one that was stored

@@ -27,6 +27,7 @@ mod registries;
 mod resources;
 #[cfg(feature = "mrtr")]
 mod rounds;
+mod scopes;
 mod servers;
 mod state;
 mod teardown;

@@ -9,6 +9,9 @@ use mcp_types::jsonrpc::EncodedMessage;
 /// A comment, which clients ignore.
 pub(crate) const KEEP_ALIVE: &[u8] = b":\n\n";
 
+/// Why a stream ends, as a comment for people who look at it.
+pub(crate) const TOKEN_EXPIRED: &[u8] = b": the access token has expired\n\n";
+
 /// Appends a message, which is one line of JSON.
 // AMB-14
 pub(crate) fn write_event(out: &mut Vec<u8>, message: &EncodedMessage) {

@@ -27,9 +27,10 @@ impl HeaderClaims<'_> {
     fn check_params(&self, request: &Request<'_>, tool: Option<&str>) -> Result<(), HeaderMismatch> {
         let Some(tool) = tool.filter(|_| request.method == Method::TOOLS_CALL) else { return Ok(()) };
         // A name with escapes is rare, and has to be decoded.
-        let name = match tool.trim_matches('"') {
-            plain if !plain.contains('\\') => Cow::Borrowed(plain),
-            _ => serde_json::from_str(tool).unwrap_or_default(),
+        let plain = tool.strip_prefix('"').and_then(|tool| tool.strip_suffix('"'));
+        let name = match plain.filter(|plain| !plain.as_bytes().contains(&b'\\')) {
+            Some(plain) => Cow::Borrowed(plain),
+            None => serde_json::from_str(tool).unwrap_or_default(),
         };
         let Some(repeated) = self.server.header_params(&name) else { return Ok(()) };
         let arguments = request.params.as_ref().and_then(|params| params.get("arguments"));
@@ -72,6 +73,7 @@ mod tests {
 
     use super::*;
     use crate::clock::now;
+    use crate::rules::request_headers::RequestHeaders;
 
     const MODERN: &str = "2026-07-28";
     const LIST: &[(&str, &str)] = &[("mcp-method", "tools/list")];
@@ -85,7 +87,10 @@ mod tests {
         }
         let server = Server::builder("demo", "1.0").tool(tool("a", async |_, _: NoArguments| "done")).build().unwrap();
         let mut connection = Connection::modern_request(&server);
-        let (incoming, version) = (parse(body.as_bytes(), &Limits::default()).unwrap(), VersionHeader::read(&headers));
+        let (incoming, version) = (
+            parse(body.as_bytes(), &Limits::default()).unwrap(),
+            VersionHeader::read(RequestHeaders::read(&headers).version),
+        );
         let claims = HeaderClaims { headers: &headers, version: &version, server: &server };
         connection.feed_parsed(now(), incoming, &Caller::default(), Some(&claims));
         let response = connection.poll_transmit()?.message;

@@ -8,7 +8,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use mcp_types::jsonrpc::{InvalidPayload, Limits, Payload, Request};
 use mcp_types::{ErrorCode, ErrorObject, ProtocolVersion, Revision};
 
-use super::header_names::{METHOD, NAME, PARAM_PREFIX, VERSION};
+use super::header_names::{METHOD, NAME, PARAM_PREFIX};
+use super::request_headers::Occurrence;
 use crate::header_encoding;
 
 /// The error of a header that does not match the body.
@@ -58,14 +59,24 @@ pub(crate) fn single_value<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
 ) -> Result<Option<&'a str>, HeaderMismatchKind> {
-    single_bytes(headers, name)?.map(text).transpose()
-}
-
-/// Returns the value of a header that must not be repeated.
-fn single_bytes<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a [u8]>, HeaderMismatchKind> {
     let mut values = headers.get_all(name).iter();
     let value = values.next().map(HeaderValue::as_bytes);
-    if values.next().is_some() { Err(HeaderMismatchKind::Repeated) } else { Ok(value) }
+    if values.next().is_some() { Err(HeaderMismatchKind::Repeated) } else { value.map(text).transpose() }
+}
+
+impl<'a> Occurrence<'a> {
+    /// Returns the value of a header that must not be repeated.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the header is repeated.
+    fn bytes(self) -> Result<Option<&'a [u8]>, HeaderMismatchKind> {
+        match self {
+            Self::Missing => Ok(None),
+            Self::Once(value) => Ok(Some(value.as_bytes())),
+            Self::Repeated => Err(HeaderMismatchKind::Repeated),
+        }
+    }
 }
 
 /// Returns the trimmed text of a header value.
@@ -77,7 +88,7 @@ fn text(value: &[u8]) -> Result<&str, HeaderMismatchKind> {
     }
 }
 
-/// The [`VERSION`] header of a request.
+/// The [`VERSION`](super::header_names::VERSION) header of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum VersionHeader {
     /// There is none.
@@ -92,8 +103,8 @@ pub(crate) enum VersionHeader {
 
 impl VersionHeader {
     /// Reads the header.
-    pub(crate) fn read(headers: &HeaderMap) -> Self {
-        let version = match single_bytes(headers, &VERSION) {
+    pub(crate) fn read(header: Occurrence<'_>) -> Self {
+        let version = match header.bytes() {
             Ok(None) => return Self::Missing,
             Ok(Some(version)) => version,
             Err(kind) => return Self::Invalid(HeaderMismatch::of_version(kind)),
@@ -143,10 +154,19 @@ pub(crate) fn check_method_and_name(
     request: &Request<'_>,
     name: Option<&str>,
 ) -> Result<(), HeaderMismatch> {
-    let method = single_bytes(headers, &METHOD).and_then(|value| compare_method(value, request.method.as_str()));
+    let (mut method, mut repeated_name) = (Occurrence::Missing, Occurrence::Missing);
+    // One pass costs less than to look up both.
+    for (header, value) in headers {
+        if *header == METHOD {
+            method.add(value);
+        } else if *header == NAME {
+            repeated_name.add(value);
+        }
+    }
+    let method = method.bytes().and_then(|value| compare_method(value, request.method.as_str()));
     method.map_err(|kind| HeaderMismatch::new("Mcp-Method", kind))?;
     let Some(json) = name else { return Ok(()) };
-    let name = single_bytes(headers, &NAME).and_then(|value| compare_name(value, json));
+    let name = repeated_name.bytes().and_then(|value| compare_name(value, json));
     name.map_err(|kind| HeaderMismatch::new("Mcp-Name", kind))
 }
 
@@ -162,9 +182,9 @@ fn compare_method(value: Option<&[u8]>, method: &str) -> Result<(), HeaderMismat
 fn compare_name(value: Option<&[u8]>, json: &str) -> Result<(), HeaderMismatchKind> {
     let value = value.ok_or(HeaderMismatchKind::Missing)?;
     // A name that needs neither an encoding in the header nor an escape in the body is compared as it is.
-    let is_plain = |name: &[u8]| name.iter().all(|byte| byte.is_ascii_alphanumeric() || b"_-./:".contains(byte));
+    let is_plain_byte = |byte: &u8| matches!(byte, b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'_' | b'-'..=b'/' | b':');
     let name = json.as_bytes().strip_prefix(b"\"").and_then(|json| json.strip_suffix(b"\""));
-    if name == Some(value) && is_plain(value) { Ok(()) } else { compare(text(value)?, json) }
+    if name == Some(value) && value.iter().all(is_plain_byte) { Ok(()) } else { compare(text(value)?, json) }
 }
 
 /// Returns the JSON string that [`NAME`] has to repeat, if the request has one.
@@ -253,6 +273,7 @@ mod tests {
     use mcp_types::jsonrpc::Message;
 
     use super::*;
+    use crate::rules::request_headers::RequestHeaders;
 
     fn headers(all: &[(&'static str, &str)]) -> HeaderMap {
         let value = |value: &str| HeaderValue::from_bytes(value.as_bytes()).unwrap();
@@ -290,7 +311,7 @@ mod tests {
             ("2026-07-28", &[("MCP-Protocol-Version", "=?base64?MjAyNi0wNy0yOA==?=")], Some(Kind::Differs)),
             ("v999", &[("MCP-Protocol-Version", "v999")], None),
         ] {
-            let checked = VersionHeader::read(&headers(all)).check(&version.into());
+            let checked = VersionHeader::read(RequestHeaders::read(&headers(all)).version).check(&version.into());
             assert_eq!(checked.err().map(|fault| fault.kind), expected, "{version} {all:?}");
         }
     }

@@ -3,8 +3,10 @@
 //! A web page can make its own host name resolve to this machine, and then send requests to local servers as if they were
 //! its own. The browser sends that host name or origin, by which such requests are recognised.
 
-use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, HeaderValue, Uri};
+use http::header::ORIGIN;
+use http::{HeaderValue, Uri};
+
+use super::request_headers::{Occurrence, RequestHeaders};
 
 /// The loopback names.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
@@ -58,12 +60,15 @@ impl AllowList {
     /// # Errors
     ///
     /// Returns the host or origin that is not allowed.
-    pub(crate) fn check(&self, uri: &Uri, headers: &HeaderMap) -> Result<(), Forbidden> {
-        let mut hosts = headers.get_all(HOST).iter();
-        let (host, another) = (hosts.next(), hosts.next());
+    pub(crate) fn check(&self, uri: &Uri, headers: &RequestHeaders<'_>) -> Result<(), Forbidden> {
+        let host = match headers.host {
+            Occurrence::Missing => None,
+            Occurrence::Once(host) => Some(host),
+            Occurrence::Repeated => return Err(Forbidden::NoHost),
+        };
         // HTTP/2 has the host in the URI. If there is a `Host` header as well, both are checked.
         let authority = uri.authority().map(|authority| authority.as_str().as_bytes());
-        if another.is_some() || (authority.is_none() && host.is_none()) {
+        if authority.is_none() && host.is_none() {
             return Err(Forbidden::NoHost);
         }
         for name in [authority, host.map(HeaderValue::as_bytes)].into_iter().flatten() {
@@ -74,7 +79,10 @@ impl AllowList {
                 return Err(Forbidden::Host(shortened(name)));
             }
         }
-        for origin in headers.get_all(ORIGIN) {
+        if headers.origin == Occurrence::Missing {
+            return Ok(());
+        }
+        for origin in headers.all.get_all(ORIGIN) {
             let origin = origin.as_bytes();
             if !self.origins.any(|allowed| is_origin(origin, allowed)) {
                 return Err(Forbidden::Origin(shortened(origin)));
@@ -125,6 +133,9 @@ pub(crate) enum Forbidden {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+    use http::header::HOST;
+
     use super::*;
 
     fn check(list: &AllowList, uri: &'static str, host: &[&'static str], origin: &[&'static str]) -> bool {
@@ -134,7 +145,7 @@ mod tests {
                 headers.append(name.clone(), HeaderValue::from_static(value));
             }
         }
-        list.check(&Uri::from_static(uri), &headers).is_ok()
+        list.check(&Uri::from_static(uri), &RequestHeaders::read(&headers)).is_ok()
     }
 
     /// This machine by all its names and ports, and nothing that only looks like it.

@@ -1,30 +1,33 @@
 //! `Content-Type` and `Accept` of requests.
 
 use http::HeaderMap;
-use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
+use http::header::ACCEPT;
 
 use super::header_names::{EVENT_STREAM, JSON};
+use super::request_headers::{Occurrence, RequestHeaders};
 
 /// Returns whether a request body is declared as JSON, once and without a content encoding.
-pub(crate) fn is_json(headers: &HeaderMap) -> bool {
-    let mut types = headers.get_all(CONTENT_TYPE).iter();
-    let (Some(kind), None) = (types.next(), types.next()) else { return false };
+pub(crate) fn is_json(headers: &RequestHeaders<'_>) -> bool {
+    let Occurrence::Once(kind) = headers.content_type else { return false };
     let is_json = kind == JSON || {
         let kind = kind.to_str().unwrap_or_default();
         kind.split_once(';').map_or(kind, |(kind, _)| kind).trim().eq_ignore_ascii_case(JSON)
     };
-    let is_encoded =
-        headers.get(CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"));
+    let is_encoded = match headers.content_encoding {
+        Occurrence::Missing => false,
+        Occurrence::Once(coding) => !coding.as_bytes().eq_ignore_ascii_case(b"identity"),
+        Occurrence::Repeated => true,
+    };
     is_json && !is_encoded
 }
 
 /// Returns whether a client accepts both JSON and event streams.
 // H-8
-pub(crate) fn accepts_both(headers: &HeaderMap) -> bool {
+pub(crate) fn accepts_both(headers: &RequestHeaders<'_>) -> bool {
     // Nearly all clients send exactly this.
     const COMMON_ACCEPT: &str = "application/json, text/event-stream";
-    headers.get(ACCEPT).is_some_and(|accepted| accepted == COMMON_ACCEPT)
-        || (accepts(headers, JSON) && accepts(headers, EVENT_STREAM))
+    matches!(headers.accept, Occurrence::Once(accepted) if accepted == COMMON_ACCEPT)
+        || (accepts(headers.all, JSON) && accepts(headers.all, EVENT_STREAM))
 }
 
 /// Returns whether a client accepts a media type. Without an `Accept` header it accepts all (RFC 9110).
@@ -63,6 +66,7 @@ fn precision(range: &str, kind: &str) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
     use http::{HeaderName, HeaderValue};
 
     use super::*;
@@ -94,7 +98,7 @@ mod tests {
         ] {
             let headers = headers(ACCEPT, values);
             assert_eq!((accepts(&headers, JSON), accepts(&headers, EVENT_STREAM)), (json, events), "{values:?}");
-            assert_eq!(accepts_both(&headers), json && events, "{values:?}");
+            assert_eq!(accepts_both(&RequestHeaders::read(&headers)), json && events, "{values:?}");
         }
     }
 
@@ -112,12 +116,15 @@ mod tests {
             (&["application/x-www-form-urlencoded"], false),
             (&[], false),
         ] {
-            assert_eq!(is_json(&headers(CONTENT_TYPE, values)), expected, "{values:?}");
+            assert_eq!(is_json(&RequestHeaders::read(&headers(CONTENT_TYPE, values))), expected, "{values:?}");
         }
         let mut headers = headers(CONTENT_TYPE, &["application/json"]);
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("identity"));
-        assert!(is_json(&headers));
+        assert!(is_json(&RequestHeaders::read(&headers)));
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        assert!(!is_json(&headers));
+        assert!(!is_json(&RequestHeaders::read(&headers)));
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("identity"));
+        headers.append(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        assert!(!is_json(&RequestHeaders::read(&headers)));
     }
 }

@@ -11,6 +11,8 @@ pub(crate) mod hosts;
 #[cfg(feature = "server")]
 pub(crate) mod media;
 #[cfg(feature = "server")]
+pub(crate) mod request_headers;
+#[cfg(feature = "server")]
 pub(crate) mod revision;
 #[cfg(feature = "server")]
 pub(crate) mod status;

@@ -130,6 +130,7 @@ mod tests {
     use mcp_types::jsonrpc::{Limits, parse};
 
     use super::*;
+    use crate::rules::request_headers::RequestHeaders;
 
     const ALL: [Revision; 5] = [
         Revision::V2024_11_05,
@@ -150,7 +151,8 @@ mod tests {
             headers.append(HeaderName::from_static(name), HeaderValue::from_str(value).unwrap());
         }
         let incoming = parse(body.as_bytes(), &Limits::default());
-        select_revision(supported, &VersionHeader::read(&headers), &incoming).map_err(|error| error.code.get())
+        let version = VersionHeader::read(RequestHeaders::read(&headers).version);
+        select_revision(supported, &version, &incoming).map_err(|error| error.code.get())
     }
 
     fn request(method: &str, params: &str) -> String {

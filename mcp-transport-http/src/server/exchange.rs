@@ -14,7 +14,7 @@ use super::pacer::{Pace, Pacer};
 use super::refusal::Refusal;
 use super::teardown::spawn_teardown;
 use crate::clock::now;
-use crate::event_stream::encode::write_event;
+use crate::event_stream::encode::{TOKEN_EXPIRED, write_event};
 
 /// A request in flight. Polling it runs its handler; dropping it cancels the request.
 pub(crate) struct Exchange {
@@ -93,6 +93,7 @@ impl Exchange {
                     return Poll::Ready(ResponseStart::Message(response));
                 }
                 Some(transmit) => {
+                    events.reserve(USUAL_EVENT_BYTES);
                     self.take(&transmit, events);
                     return self.poll(cx, events).map(ResponseStart::Stream);
                 }
@@ -120,7 +121,11 @@ impl Exchange {
                 self.pacer.sent();
                 return Poll::Ready(StreamPoll::Events);
             }
-            if let Some(news) = ready!(self.poll_idle(cx, is_quiet)) {
+            let news = ready!(self.poll_idle(cx, is_quiet));
+            if self.pacer.take_token_expiry() {
+                events.extend_from_slice(TOKEN_EXPIRED);
+            }
+            if let Some(news) = news {
                 return Poll::Ready(news);
             }
         }
@@ -180,6 +185,9 @@ impl Drop for Exchange {
 pub(crate) fn aborted() -> ErrorObject {
     ErrorObject::internal_error("the server was shut down before the request finished")
 }
+
+/// The size of the first events of most streams: progress, and the response.
+const USUAL_EVENT_BYTES: usize = 1 << 10;
 
 /// The maximum size of events that are sent together, unless one event is larger.
 pub(crate) const EVENT_BATCH_BYTES: usize = 64 << 10;

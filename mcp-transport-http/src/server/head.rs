@@ -2,15 +2,17 @@
 
 use std::sync::Arc;
 
+use http::Method as Verb;
 use http::request::Parts;
-use http::{HeaderMap, Method as Verb};
 use mcp_server::{AuthInfo, Caller, Principal};
 use mcp_session::SessionId;
 use mcp_types::Era;
 
+use super::expiry::StreamEnd;
+use super::refusal::Refusal;
 use super::service::ValidUntil;
-use crate::rules::header_names::SESSION;
-use crate::rules::headers::{VersionHeader, single_value};
+use crate::rules::headers::VersionHeader;
+use crate::rules::request_headers::{Occurrence, RequestHeaders};
 
 /// The head of a request, with the revision, session and user that its headers name.
 pub(crate) struct RequestHead {
@@ -31,25 +33,35 @@ pub(crate) enum SessionHeader {
 }
 
 impl SessionHeader {
-    fn read(headers: &HeaderMap) -> Self {
-        match single_value(headers, &SESSION) {
-            Ok(None) => Self::Missing,
-            Ok(Some(id)) => SessionId::parse(id).map_or(Self::Invalid, Self::Id),
-            Err(_) => Self::Invalid,
+    fn read(header: Occurrence<'_>) -> Self {
+        match header {
+            Occurrence::Missing => Self::Missing,
+            Occurrence::Once(id) => SessionId::parse(id.as_bytes().trim_ascii()).map_or(Self::Invalid, Self::Id),
+            Occurrence::Repeated => Self::Invalid,
         }
     }
 }
 
 impl RequestHead {
-    /// Reads the head of a request. A service without sessions ignores session ids.
-    pub(crate) fn new(parts: Parts, has_sessions: bool) -> Self {
-        let version = VersionHeader::read(&parts.headers);
-        let session = if has_sessions { SessionHeader::read(&parts.headers) } else { SessionHeader::Missing };
+    /// Reads the head of a request, which `check` may refuse. A service without sessions ignores session ids.
+    ///
+    /// # Errors
+    ///
+    /// Returns the error of `check`.
+    pub(crate) fn new(
+        parts: Parts,
+        has_sessions: bool,
+        check: impl FnOnce(&Parts, &RequestHeaders<'_>) -> Result<(), Refusal>,
+    ) -> Result<Self, Refusal> {
+        let headers = RequestHeaders::read(&parts.headers);
+        check(&parts, &headers)?;
+        let version = VersionHeader::read(headers.version);
+        let session = if has_sessions { SessionHeader::read(headers.session) } else { SessionHeader::Missing };
         let principal = match parts.extensions.get::<Arc<AuthInfo>>() {
             Some(auth) => Some(auth.principal().clone()),
             None => parts.extensions.get().cloned(),
         };
-        Self { parts: Arc::new(parts), version, session, principal }
+        Ok(Self { parts: Arc::new(parts), version, session, principal })
     }
 
     /// Whether the request can only belong to an existing session. A modern request is recognised by its version header,
@@ -59,10 +71,10 @@ impl RequestHead {
         self.parts.method != Verb::POST || (self.session != SessionHeader::Missing && !is_modern)
     }
 
-    /// When the response has to end: at a time that was set, or with the token.
-    pub(crate) fn valid_until(&self) -> Option<ValidUntil> {
-        let set = self.parts.extensions.get().copied();
-        set.or_else(|| self.parts.extensions.get::<Arc<AuthInfo>>()?.expires_at().map(ValidUntil::at))
+    /// When a stream has to end: at a time that was set, or with the token.
+    pub(crate) fn stream_end(&self) -> Option<StreamEnd> {
+        let set = self.parts.extensions.get().map(|ValidUntil(at)| StreamEnd::At(*at));
+        set.or_else(|| self.parts.extensions.get().cloned().map(StreamEnd::WithToken))
     }
 
     /// The caller, as handlers see it.

@@ -3,6 +3,7 @@
 mod admission;
 mod body;
 mod exchange;
+mod expiry;
 mod head;
 mod legacy_sse;
 mod options;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use mcp_kernel::Time;
 use pin_project_lite::pin_project;
 use tokio::task::coop::has_budget_remaining;
-use tokio::time::{Instant, Sleep, sleep, sleep_until};
+use tokio::time::{Instant, Sleep, sleep};
 
+use super::expiry::{Expiry, StreamEnd};
 use super::shutdown::{Stage, StageWatch, WorkGuard};
 use crate::clock::now;
 
@@ -18,7 +19,9 @@ pub(crate) struct Pacer {
     keep_alive_interval: Duration,
     /// The stage of the shutdown that was reported last.
     stage: Stage,
-    expiry: Option<Pin<Box<Sleep>>>,
+    expiry: Option<Pin<Box<Expiry>>>,
+    /// Whether the response ends because its token has expired.
+    is_token_expired: bool,
     deadline: Option<(Time, Pin<Box<Sleep>>)>,
     /// Created when the response has to wait, which most do not.
     waiting: Option<Pin<Box<Waiting>>>,
@@ -55,13 +58,19 @@ pub(crate) enum Pace {
 impl Pacer {
     pub(crate) fn new(work_guard: WorkGuard, keep_alive_interval: Duration) -> Self {
         let stage = Stage::Serving;
-        Self { work_guard, keep_alive_interval, stage, expiry: None, deadline: None, waiting: None }
+        let (expiry, is_token_expired, deadline, waiting) = (None, false, None, None);
+        Self { work_guard, keep_alive_interval, stage, expiry, is_token_expired, deadline, waiting }
     }
 
     /// Sets when the response has to end.
-    pub(crate) fn expire_at(&mut self, at: std::time::Instant) {
-        self.expiry = Some(Box::pin(sleep_until(at.into())));
+    pub(crate) fn expire(&mut self, end: StreamEnd) {
+        self.expiry = Expiry::new(end).map(Box::pin);
         self.forget_task();
+    }
+
+    /// Whether the response ends because its token has expired. Reported once.
+    pub(crate) fn take_token_expiry(&mut self) -> bool {
+        std::mem::take(&mut self.is_token_expired)
     }
 
     /// Restarts the keep-alive interval, as something was sent.
@@ -90,7 +99,13 @@ impl Pacer {
             self.stage = stage;
             return Poll::Ready(if stage == Stage::Draining { Pace::Drain } else { Pace::Abort });
         }
-        if self.expiry.as_mut().is_some_and(|expiry| expiry.as_mut().poll(cx).is_ready()) {
+        if let Some(expiry) = &mut self.expiry
+            && expiry.as_mut().poll(cx).is_ready()
+        {
+            self.is_token_expired = expiry.is_by_token();
+            if self.is_token_expired {
+                tracing::debug!(target: "mcp", "stream ended: its access token has expired");
+            }
             self.expiry = None;
             return Poll::Ready(Pace::Expire);
         }
@@ -109,7 +124,7 @@ impl Pacer {
         self.work_guard.stage() != self.stage
             || self.deadline.as_ref().map(|(at, _)| *at) != deadline
             || self.deadline.as_ref().is_some_and(|(_, timer)| is_over(timer))
-            || self.expiry.as_ref().is_some_and(is_over)
+            || self.expiry.as_ref().is_some_and(|expiry| expiry.is_elapsed())
             || self.waiting.as_ref().is_none_or(|waiting| waiting.silence.is_elapsed())
     }
 
@@ -237,7 +252,7 @@ mod tests {
         // A deadline and an expiry that are set later.
         let deadline = Some(now() + Duration::from_secs(1));
         assert!(poll(&mut pacer, 0, deadline).is_pending() && poll(&mut pacer, 0, deadline).is_pending());
-        pacer.expire_at((Instant::now() + Duration::from_secs(2)).into());
+        pacer.expire(StreamEnd::At((Instant::now() + Duration::from_secs(2)).into()));
         assert!(poll(&mut pacer, 0, deadline).is_pending());
         advance(Duration::from_secs(1)).await;
         assert_eq!((woken(), poll(&mut pacer, 0, deadline)), ([1, 0], Poll::Ready(Pace::Timeout)));

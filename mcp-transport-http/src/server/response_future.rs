@@ -8,8 +8,9 @@ use std::task::{Context, Poll, ready};
 use http::request::Parts;
 use http::{HeaderMap, Method as Verb, Response, StatusCode};
 use http_body::Body;
-use mcp_server::{BoxFuture, Server};
-use mcp_types::Era;
+use mcp_kernel::server::{Failure, Transmit};
+use mcp_server::{BoxFuture, InsufficientScope, Server};
+use mcp_types::{Era, ErrorCode};
 use pin_project_lite::pin_project;
 
 use super::body::{EventSource, ResponseBody};
@@ -93,13 +94,20 @@ impl<B: Body> ResponseFuture<B> {
                     // without one; until then the status is open.
                     let response = match first {
                         ResponseStart::Message(message) => {
+                            let needed = insufficient_scope(&message);
                             let status = match source.is_aborted() {
                                 true => StatusCode::SERVICE_UNAVAILABLE,
+                                false if needed.is_some() => StatusCode::FORBIDDEN,
                                 false => status_of(*era, message.failure),
                             };
                             let (permit, parts) = (source.take_permit(), source.take_parts());
                             let headers = this.stage.finish(parts);
-                            return Poll::Ready(Ok(json_with_headers(status, message.message, permit, headers)));
+                            let mut response = json_with_headers(status, message.message, permit, headers);
+                            if let Some(needed) = needed {
+                                // The layer that verifies tokens writes the challenge.
+                                response.extensions_mut().insert(needed);
+                            }
+                            return Poll::Ready(Ok(response));
                         }
                         ResponseStart::Stream(StreamPoll::Events) if source.is_over() => {
                             let body = ResponseBody::full(events, source.take_permit());
@@ -134,8 +142,7 @@ impl ResponseStage {
 
     /// Checks the head of a request.
     fn check_head(inner: &Inner, parts: Parts, work_guard: WorkGuard) -> Result<Self, Refusal> {
-        inner.check(&parts)?;
-        let head = RequestHead::new(parts, inner.has_sessions());
+        let head = RequestHead::new(parts, inner.has_sessions(), |parts, headers| inner.check(parts, headers))?;
         Ok(match inner.prepare(&head)? {
             Some(preparing) => Self::Preparing(Abortable::new(preparing), head, work_guard),
             None => Self::Uploading(None, head, work_guard),
@@ -180,6 +187,14 @@ impl<B> std::fmt::Debug for ResponseFuture<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ResponseFuture").finish_non_exhaustive()
     }
+}
+
+/// Returns the scopes that a response demands, if it does.
+// AU-8
+fn insufficient_scope(response: &Transmit) -> Option<InsufficientScope> {
+    // Only this error can be one, so that nearly all responses are not looked at.
+    response.failure.filter(|failure| *failure == Failure::Failed(ErrorCode::INVALID_REQUEST))?;
+    InsufficientScope::from_response(response.message.as_bytes())
 }
 
 /// Takes the headers of a request, if nothing else uses them, so that those of the response need no allocation. Hyper uses

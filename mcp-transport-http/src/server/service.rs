@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
@@ -22,7 +22,7 @@ use super::exchange::Exchange;
 use super::head::RequestHead;
 use super::legacy_sse::{LegacySseError, LegacySseService};
 use super::options::{HttpOptions, SessionMode};
-use super::pacer::{Pacer, after};
+use super::pacer::Pacer;
 use super::refusal::Refusal;
 use super::response_future::{ResponseFuture, ResponseStage};
 use super::shutdown::{Drained, Shutdown, Stage, WorkGuard};
@@ -33,6 +33,7 @@ use crate::event_stream::encode::KEEP_ALIVE;
 use crate::rules::claims::{HeaderClaims, param_claims};
 use crate::rules::header_names::{EVENT_STREAM, JSON};
 use crate::rules::media;
+use crate::rules::request_headers::RequestHeaders;
 use crate::rules::revision::{SupportedRevisions, request_id, select_revision};
 
 /// A [tower] service that serves a [`Server`] over Streamable HTTP, for [axum], hyper and other tower-based servers.
@@ -69,15 +70,6 @@ pub(crate) type SelectedServer = Result<Option<Server>, Refusal>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "it is an instant with a meaning")]
 pub struct ValidUntil(pub Instant);
-
-impl ValidUntil {
-    /// Converts a time of the wall clock. A step of the clock afterwards has no effect.
-    pub(crate) fn at(time: SystemTime) -> Self {
-        #[expect(clippy::disallowed_methods, reason = "the expiry of tokens is wall-clock time")]
-        let remaining = time.duration_since(SystemTime::now()).unwrap_or_default();
-        Self(after(remaining).into_std())
-    }
-}
 
 impl HttpService {
     /// Creates a service with the default options: for clients on this machine, without sessions.
@@ -198,8 +190,8 @@ impl Inner {
     }
 
     /// Checks the head of a request.
-    pub(crate) fn check(&self, parts: &Parts) -> Result<(), Refusal> {
-        self.check_host_and_origin(parts)?;
+    pub(crate) fn check(&self, parts: &Parts, headers: &RequestHeaders<'_>) -> Result<(), Refusal> {
+        self.check_host_and_origin(parts, headers)?;
         let needs_sessions = matches!(parts.method, Verb::GET | Verb::DELETE);
         if parts.method != Verb::POST && !(needs_sessions && self.has_sessions()) {
             return Err(Refusal::method_not_allowed(self.has_sessions()));
@@ -207,10 +199,10 @@ impl Inner {
         self.check_serving()?;
         match parts.method {
             Verb::DELETE => Ok(()),
-            Verb::GET => check_accepts_events(parts),
+            Verb::GET => check_accepts_events(headers),
             _ => {
-                check_is_json(parts)?;
-                check_accepts_both(parts)
+                check_is_json(headers)?;
+                check_accepts_both(headers)
             }
         }
     }
@@ -228,12 +220,12 @@ impl Inner {
     }
 
     /// Checks the `Host` and `Origin` headers.
-    pub(crate) fn check_host_and_origin(&self, parts: &Parts) -> Result<(), Refusal> {
+    pub(crate) fn check_host_and_origin(&self, parts: &Parts, headers: &RequestHeaders<'_>) -> Result<(), Refusal> {
         let forbidden = |fault: crate::rules::hosts::Forbidden| {
             tracing::debug!(target: "mcp", %fault, "request refused: host or origin not allowed");
             Refusal::new(StatusCode::FORBIDDEN, fault.to_string())
         };
-        self.options.allowed.check(&parts.uri, &parts.headers).map_err(forbidden)
+        self.options.allowed.check(&parts.uri, headers).map_err(forbidden)
     }
 
     /// Refuses new requests during shutdown.
@@ -341,8 +333,8 @@ impl Inner {
             }
         };
         let mut pacer = Pacer::new(work_guard, self.options.keep_alive_interval);
-        if let Some(ValidUntil(at)) = head.valid_until().filter(|_| is_listen) {
-            pacer.expire_at(at);
+        if is_listen && let Some(end) = head.stream_end() {
+            pacer.expire(end);
         }
         let claims = HeaderClaims { headers: &head.parts.headers, version: &head.version, server };
         let mut caller = head.caller();
@@ -369,8 +361,8 @@ impl Inner {
         }
         let (mut reader, mut first) =
             sessions.get(&head, work_guard, || self.admit(PermitKind::ListenStream, 1, &head))?;
-        if let Some(ValidUntil(at)) = head.valid_until() {
-            reader.pacer.expire_at(at);
+        if let Some(end) = head.stream_end() {
+            reader.pacer.expire(end);
         }
         if first.is_empty() {
             // Sends the response head at once.
@@ -405,16 +397,16 @@ async fn poll_record_store(inner: Weak<Inner>) {
 }
 
 /// Checks that the client accepts an event stream.
-pub(crate) fn check_accepts_events(parts: &Parts) -> Result<(), Refusal> {
-    if media::accepts(&parts.headers, EVENT_STREAM) {
+pub(crate) fn check_accepts_events(headers: &RequestHeaders<'_>) -> Result<(), Refusal> {
+    if media::accepts(headers.all, EVENT_STREAM) {
         return Ok(());
     }
     Err(Refusal::new(StatusCode::NOT_ACCEPTABLE, "`Accept` must allow `text/event-stream`"))
 }
 
 /// Checks that the client accepts JSON as well as an event stream.
-fn check_accepts_both(parts: &Parts) -> Result<(), Refusal> {
-    if media::accepts_both(&parts.headers) {
+fn check_accepts_both(headers: &RequestHeaders<'_>) -> Result<(), Refusal> {
+    if media::accepts_both(headers) {
         return Ok(());
     }
     let text = "`Accept` must allow both `application/json` and `text/event-stream`";
@@ -422,8 +414,8 @@ fn check_accepts_both(parts: &Parts) -> Result<(), Refusal> {
 }
 
 /// Checks that the body is declared as JSON.
-pub(crate) fn check_is_json(parts: &Parts) -> Result<(), Refusal> {
-    if media::is_json(&parts.headers) {
+pub(crate) fn check_is_json(headers: &RequestHeaders<'_>) -> Result<(), Refusal> {
+    if media::is_json(headers) {
         return Ok(());
     }
     let text = "`Content-Type` must be `application/json`, once and without `Content-Encoding`";

@@ -34,13 +34,13 @@ pub(crate) struct UnsentFrames {
 
 impl UnsentFrames {
     /// Creates the counter of an HTTP/2 stream.
-    #[cfg(feature = "serve")]
+    #[cfg(feature = "http2")]
     pub(crate) fn of_stream() -> Self {
         Self { is_stream: true, ..Self::default() }
     }
 
     /// Counts all frames that are created while `poll` runs.
-    #[cfg(feature = "serve")]
+    #[cfg(feature = "http2")]
     pub(crate) fn count_during<R>(self: &Arc<Self>, poll: impl FnOnce() -> R) -> R {
         UNSENT.sync_scope(Arc::clone(self), poll)
     }

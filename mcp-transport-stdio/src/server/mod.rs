@@ -2,9 +2,12 @@
 
 mod driver;
 mod options;
+mod signals;
 mod sockets;
 mod standard;
 mod threaded;
+#[cfg(any(unix, windows))]
+mod wake_gate;
 
 pub use driver::{StopReason, serve_io};
 pub use options::ServeOptions;

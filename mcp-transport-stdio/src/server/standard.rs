@@ -1,13 +1,13 @@
 //! Servers on standard input and output.
 
 use std::io;
-use std::task::{Context, Poll};
 
 use mcp_server::Server;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::driver::{InvalidLines, StopReason, serve_until};
 use super::options::ServeOptions;
+use super::signals::stop_signals;
 use super::threaded::{ThreadedReader, ThreadedWriter};
 
 /// Serves the client that started this process, until standard input ends or the process receives SIGTERM, SIGINT or
@@ -161,28 +161,4 @@ mod unix {
         stream.set_nonblocking(true).ok()?;
         UnixStream::from_std(stream).ok()
     }
-}
-
-/// Returns a function that is ready each time the process receives a signal to stop.
-#[cfg(unix)]
-fn stop_signals() -> io::Result<impl FnMut(&mut Context<'_>) -> Poll<()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-
-    let mut signals = [signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?];
-    Ok(move |cx: &mut Context<'_>| {
-        let has_fired = signals.iter_mut().any(|signal| signal.poll_recv(cx).is_ready());
-        if has_fired { Poll::Ready(()) } else { Poll::Pending }
-    })
-}
-
-#[cfg(windows)]
-fn stop_signals() -> io::Result<impl FnMut(&mut Context<'_>) -> Poll<()>> {
-    let mut signal = tokio::signal::windows::ctrl_c()?;
-    Ok(move |cx: &mut Context<'_>| signal.poll_recv(cx).map(drop))
-}
-
-/// Without signals, the server stops when its input ends.
-#[cfg(not(any(unix, windows)))]
-fn stop_signals() -> io::Result<impl FnMut(&mut Context<'_>) -> Poll<()>> {
-    Ok(|_: &mut Context<'_>| Poll::Pending)
 }

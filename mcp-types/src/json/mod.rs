@@ -11,6 +11,7 @@ pub(crate) mod scan;
 mod schema_budget;
 pub(crate) mod tree;
 pub(crate) mod validated;
+pub(crate) mod write;
 
 pub use self::number::Number;
 pub use self::object_buf::{ObjectBuf, ObjectRef};

@@ -12,6 +12,8 @@ mod string;
 use std::borrow::Cow;
 use std::fmt;
 
+pub(crate) use self::string::{is_plain, plain_len};
+
 /// The largest supported limit of the depth: the number of bits of [`Nesting`].
 pub(crate) const MAX_DEPTH: usize = WORDS * 64;
 
@@ -74,7 +76,14 @@ impl<'a> Scanner<'a> {
     }
 
     /// Scans a value of any type; the scanner is at its first byte.
+    // Inlined, because most values are plain strings, which need nothing else.
+    #[inline(always)]
     pub(crate) fn skip_value(&mut self) -> Result<(), ScanError> {
+        if self.byte() == Some(b'"') && self.plain_string() { Ok(()) } else { self.skip_any_value() }
+    }
+
+    #[inline(never)]
+    fn skip_any_value(&mut self) -> Result<(), ScanError> {
         let floor = self.nesting.depth;
         loop {
             match self.byte() {
@@ -316,7 +325,7 @@ pub(crate) struct Name<'a> {
 ///
 /// `serde_json::Value` parses the text in such an object as JSON, with a recursion limit of its own: past the scanner,
 /// deeper than any limit, and differently from other parsers.
-const RESERVED: &str = "$serde_json::private::";
+pub(crate) const RESERVED: &str = "$serde_json::private::";
 
 impl<'a> Name<'a> {
     #[inline]
@@ -337,15 +346,24 @@ impl<'a> Name<'a> {
         if self.escaped { unescape(&self.text[start - 1..=end]) } else { Cow::Borrowed(&self.text[start..end]) }
     }
 
+    #[cold]
+    fn unescape_bytes(self) -> Box<[u8]> {
+        self.unescape().as_bytes().into()
+    }
+
     /// Calls a function with the bytes of the name, without escapes.
     ///
     /// Unlike a slice of the text, they need no check for character boundaries.
     #[inline]
     pub(crate) fn read<T>(self, read: impl Fn(&[u8]) -> T) -> T {
-        if self.escaped {
-            return read(self.unescape().as_bytes());
-        }
-        read(self.text.as_bytes().get(self.span.start..self.span.end).unwrap_or_default())
+        let unescaped;
+        let name = if self.escaped {
+            unescaped = self.unescape_bytes();
+            &*unescaped
+        } else {
+            self.text.as_bytes().get(self.span.start..self.span.end).unwrap_or_default()
+        };
+        read(name)
     }
 
     /// Returns the position of the name in the text, without the quotation marks, unless it has escapes.
@@ -362,7 +380,7 @@ pub(crate) fn unquote(quoted: &str) -> Cow<'_, str> {
 /// Returns the value of a scanned value that is a string without escapes.
 pub(crate) fn plain_string(value: &str) -> Option<&str> {
     let inner = value.strip_prefix('"')?.strip_suffix('"')?;
-    string::is_plain(inner).then_some(inner)
+    is_plain(inner.as_bytes()).then_some(inner)
 }
 
 #[cold]

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 /// Returns the text as a raw value without validating it again.
 ///
 /// The text must be exactly one JSON value without whitespace around it.
+#[inline]
 pub(crate) fn raw_from_validated(text: &str) -> &RawValue {
     // If the protocol of `serde_json` changes, this only costs a second validation.
     unscanned(text).or_else(|| serde_json::from_str(text).ok()).expect("the scanner accepts only JSON")

@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Error;
 
 use super::write::{UnknownId, append, write_error, write_notification, write_request, write_result};
+use crate::json::write::{join_lines, write_json, write_raw};
 use crate::{ErrorObject, Method, ObjectRef, ProgressToken, RawObject, RequestId};
 
 /// A serialized message: JSON on a single line.
@@ -61,13 +62,13 @@ impl EncodedMessage {
                     out.extend_from_slice(br#""_meta":{"#);
                     if let Some(token) = token {
                         out.extend_from_slice(br#""progressToken":"#);
-                        serde_json::to_writer(&mut *out, token)?;
+                        write_json(out, token)?;
                         out.extend_from_slice(if meta.is_empty() { b"" } else { b"," });
                     }
-                    out.extend_from_slice(meta.as_bytes());
+                    write_raw(out, meta);
                     out.extend_from_slice(if members.is_empty() { b"}" } else { b"}," });
                 }
-                out.extend_from_slice(members.as_bytes());
+                write_raw(out, members);
                 out.extend_from_slice(b"}}");
                 Ok(())
             })
@@ -80,7 +81,7 @@ impl EncodedMessage {
     ///
     /// Returns an error if the parameters do not serialize to an object.
     pub fn notification<P: Serialize + ?Sized>(method: &Method, params: Option<&P>) -> Result<Self, Error> {
-        Self::write(0, |out| write_notification(out, method, params))
+        Self::write(USUAL_NOTIFICATION, |out| write_notification(out, method, params))
     }
 
     /// Serializes a success response.
@@ -126,7 +127,7 @@ impl EncodedMessage {
     /// Adds `_meta` to the result or the parameters, which must be present and must not have it yet.
     pub fn add_meta(&mut self, meta: &RawObject) {
         self.close_with_meta(|out| {
-            out.extend_from_slice(meta.as_str().as_bytes());
+            write_raw(out, meta.as_str());
             Ok(())
         });
     }
@@ -140,9 +141,9 @@ impl EncodedMessage {
         let mut copy = Self(out);
         copy.close_with_meta(|out| {
             out.push(b'{');
-            serde_json::to_writer(&mut *out, name)?;
+            write_json(out, name)?;
             out.push(b':');
-            serde_json::to_writer(&mut *out, value)?;
+            write_json(out, value)?;
             out.push(b'}');
             Ok(())
         });
@@ -188,19 +189,6 @@ impl EncodedMessage {
     }
 }
 
-/// Replaces line breaks by spaces. In strings they are escaped, so all others are between tokens.
-pub(super) fn join_lines(text: &mut [u8]) {
-    // Both loops have no branch and become a few vector instructions. Most messages need only the first one: they have
-    // no control characters, which are escaped in strings, and raw JSON rarely has lines.
-    let least = text.iter().fold(u8::MAX, |least, byte| least.min(*byte));
-    if least >= b' ' {
-        return;
-    }
-    for byte in text {
-        *byte = if matches!(*byte, b'\n' | b'\r') { b' ' } else { *byte };
-    }
-}
-
 /// Returns the members of an object, without the braces and surrounding whitespace.
 fn members(object: ObjectRef<'_>) -> &str {
     let inside = object.as_str().strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
@@ -209,6 +197,9 @@ fn members(object: ObjectRef<'_>) -> &str {
 
 /// The initial capacity, sufficient for most results.
 const USUAL_SIZE: usize = 512;
+
+/// The same for notifications, which are short.
+const USUAL_NOTIFICATION: usize = 192;
 
 /// The capacity for the rest of a request: member names, the method, numbers.
 const FRAME: usize = 160;

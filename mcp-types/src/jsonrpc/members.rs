@@ -120,6 +120,7 @@ impl Members {
         self.rare.get_or_insert_default().unindexed_meta = Some(unindexed);
     }
 
+    #[inline]
     fn push(&mut self, base: usize, name: Name<'_>, value: Span) {
         let (name, is_escaped) = match name.plain() {
             Some(name) => (name.relative_to(base), false),
@@ -145,11 +146,13 @@ impl Members {
     }
 
     /// Returns the members of the object.
+    #[inline]
     pub(super) fn own(&self) -> MemberList<'_> {
         self.part(self.list.get(..self.own))
     }
 
     /// Returns the members of `_meta`, or the reason why there is no index. There are none if it is not an object.
+    #[inline]
     pub(super) fn meta(&self) -> Result<MemberList<'_>, &Unindexed> {
         match self.rare.as_ref().and_then(|rare| rare.unindexed_meta.as_ref()) {
             Some(unindexed) => Err(unindexed),
@@ -157,10 +160,12 @@ impl Members {
         }
     }
 
+    #[inline]
     fn meta_list(&self) -> MemberList<'_> {
         self.part(self.list.get(self.own..))
     }
 
+    #[inline]
     fn part<'m>(&'m self, list: Option<&'m [Member]>) -> MemberList<'m> {
         MemberList { list: list.unwrap_or_default(), rare: self.rare.as_deref() }
     }
@@ -184,9 +189,33 @@ impl<'m> MemberList<'m> {
     /// Returns the value of a member, given the text of the object.
     #[inline(always)]
     pub(super) fn get<'t>(self, text: &'t str, name: &str) -> Option<&'t str> {
+        self.list.iter().find(|member| self.is_named(text, member, name)).map(|member| member.value.of(text))
+    }
+
+    /// Returns the values of several members in one pass, given the text of the object.
+    #[inline]
+    pub(super) fn find<'t, const N: usize>(self, text: &'t str, names: [&str; N]) -> [Option<&'t str>; N] {
+        let mut values = [None; N];
+        for member in self.list {
+            for (value, name) in values.iter_mut().zip(names) {
+                if self.is_named(text, member, name) {
+                    *value = Some(member.value.of(text));
+                }
+            }
+        }
+        values
+    }
+
+    /// Returns whether there is a member, given the text of the object.
+    #[inline]
+    pub(super) fn contains(self, text: &str, name: &str) -> bool {
+        self.list.iter().any(|member| self.is_named(text, member, name))
+    }
+
+    #[inline(always)]
+    fn is_named(self, text: &str, member: &Member, name: &str) -> bool {
         // The length is compared first, which needs no access to the text.
-        let is_named = |member: &&Member| member.name.len() == name.len() && self.name(text, member) == name.as_bytes();
-        self.list.iter().find(is_named).map(|member| member.value.of(text))
+        member.name.len() == name.len() && self.name(text, member) == name.as_bytes()
     }
 
     /// Returns the members in order, given the text of the object.
@@ -206,6 +235,7 @@ impl<'m> MemberList<'m> {
     }
 
     /// Bytes, because slices of text have to be checked for character boundaries.
+    #[inline]
     fn name<'t>(self, text: &'t str, member: &Member) -> &'t [u8]
     where
         'm: 't,

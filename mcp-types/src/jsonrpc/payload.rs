@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::decode::PayloadDeserializer;
 use super::invalid_payload::InvalidPayload;
 use super::limits::Limits;
-use super::members::Members;
+use super::members::{MemberList, Members};
 use crate::json::scan::{Scanner, count_members, kind};
 use crate::json::validated::raw_from_validated;
 use crate::{RawJson, RawObject};
@@ -48,8 +48,26 @@ impl<'a> Payload<'a> {
     ///
     /// Returns `None` if there is none, or if `_meta` is not an object or has duplicate members.
     #[must_use]
+    #[inline]
     pub fn meta(&self, name: &str) -> Option<&'a RawValue> {
         self.members.meta().ok()?.get(self.text, name).map(raw_from_validated)
+    }
+
+    /// Returns whether `_meta` has a member, under the same conditions as [`meta`](Self::meta).
+    #[must_use]
+    #[inline]
+    pub fn has_meta(&self, name: &str) -> bool {
+        self.members.meta().is_ok_and(|members| members.contains(self.text, name))
+    }
+
+    /// Returns the names and values of the members of `_meta` in order; `null` is the same as absent.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if it is not an object, has duplicate members, or exceeds a limit.
+    pub fn meta_members(&self) -> Result<Option<impl ExactSizeIterator<Item = (&str, &'a RawValue)>>, InvalidPayload> {
+        let Some((_, members)) = self.meta_object()? else { return Ok(None) };
+        Ok(Some(members.iter(self.text).map(|member| (member.name.as_str(), raw_from_validated(member.value)))))
     }
 
     /// Deserializes `_meta`; `null` is the same as absent.
@@ -58,14 +76,20 @@ impl<'a> Payload<'a> {
     ///
     /// Returns an error if it is not an object, has duplicate members, exceeds a limit, or does not match `T`.
     pub fn decode_meta<T: Deserialize<'a>>(&self) -> Result<Option<T>, InvalidPayload> {
+        let Some((meta, members)) = self.meta_object()? else { return Ok(None) };
+        T::deserialize(PayloadDeserializer::new(meta, members.iter(self.text))).map(Some)
+    }
+
+    /// Returns the text and the members of `_meta`.
+    #[inline]
+    fn meta_object(&self) -> Result<Option<(&'a str, MemberList<'_>)>, InvalidPayload> {
         let Some(meta) = self.members.own().get(self.text, "_meta").filter(|text| *text != "null") else {
             return Ok(None);
         };
         if !meta.starts_with('{') {
             return Err(InvalidPayload::new(&format!("expected an object, found {}", kind(meta))));
         }
-        let members = self.members.meta().map_err(InvalidPayload::unindexed)?;
-        T::deserialize(PayloadDeserializer::new(meta, members.iter(self.text))).map(Some)
+        Ok(Some((meta, self.members.meta().map_err(InvalidPayload::unindexed)?)))
     }
 
     /// Returns the JSON text.
@@ -76,6 +100,7 @@ impl<'a> Payload<'a> {
 
     /// Returns the value of a member.
     #[must_use]
+    #[inline]
     pub fn get(&self, name: &str) -> Option<&'a RawValue> {
         self.members.own().get(self.text, name).map(raw_from_validated)
     }
@@ -135,8 +160,16 @@ impl PayloadBuf {
 
     /// Returns the value of a member.
     #[must_use]
+    #[inline]
     pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.members.own().get(&self.text, name).map(raw_from_validated)
+    }
+
+    /// Returns the values of several members.
+    #[must_use]
+    #[inline]
+    pub fn find<const N: usize>(&self, names: [&str; N]) -> [Option<&RawValue>; N] {
+        self.members.own().find(&self.text, names).map(|value| value.map(raw_from_validated))
     }
 
     /// Returns the number of members of a member that is an object, without deserializing it.
@@ -202,7 +235,6 @@ mod tests {
 
     use super::*;
     use crate::json::scan::altered::altered;
-    use crate::jsonrpc::members::MemberList;
 
     fn payload(text: &str) -> Payload<'_> {
         Payload::parse(text, &Limits::default()).unwrap()
@@ -236,6 +268,8 @@ mod tests {
         assert_eq!(serde_json::to_string(&owned).unwrap(), owned.as_str());
         assert_eq!(owned, PayloadBuf::parse(owned.as_str(), &Limits::default()).unwrap());
         assert!(PayloadBuf::default().get("a").is_none());
+        let found = owned.find(["b", "c", "a"]).map(|value| value.map(RawValue::get));
+        assert_eq!(found, [Some("\"x\""), None, Some("[1, 2]")]);
         let nested = PayloadBuf::parse(r#"{"a":{"b":{"c":1},"d":[]},"e":[1]}"#, &Limits::default()).unwrap();
         assert_eq!(["a", "e", "f"].map(|name| nested.member_count(name)), [Some(2), None, None]);
     }
@@ -246,16 +280,21 @@ mod tests {
         assert_eq!(with.meta("b").unwrap().get(), "[2]");
         assert_eq!(with.meta("c").unwrap().get(), "\"x\"");
         assert!(with.meta("a").is_none());
+        assert_eq!(["a", "b", "c"].map(|name| with.has_meta(name)), [false, true, true]);
+        let members: Vec<_> = with.meta_members().unwrap().unwrap().map(|(name, raw)| (name, raw.get())).collect();
+        assert_eq!(members, [("b", "[2]"), ("c", "\"x\"")]);
         let meta: crate::JsonObject = with.decode_meta().unwrap().unwrap();
         assert_eq!(meta.len(), 2);
         for none in ["{}", r#"{"_meta": null}"#] {
             assert!(payload(none).decode_meta::<crate::JsonObject>().unwrap().is_none());
+            assert!(payload(none).meta_members().unwrap().is_none());
         }
         for (text, reason) in [
             (r#"{"_meta": []}"#, "expected an object, found an array"),
             (r#"{"_meta": {"a": 1, "a": 2}}"#, "`a`: the member appears twice"),
         ] {
-            assert!(payload(text).meta("a").is_none());
+            assert!(payload(text).meta("a").is_none() && !payload(text).has_meta("a"));
+            assert_eq!(payload(text).meta_members().err().unwrap().to_string(), reason);
             let refused = payload(text).decode_meta::<crate::JsonObject>().unwrap_err();
             assert_eq!(refused.to_string(), reason);
         }

@@ -5,7 +5,7 @@
 use serde::Serialize;
 use serde_json::Error;
 
-use super::encoded::join_lines;
+use crate::json::write::write_json;
 use crate::{ErrorObject, Method, RequestId, Revision};
 
 /// How an error response is serialized if the id of the request could not be read.
@@ -39,7 +39,7 @@ pub fn write_request<P: Serialize + ?Sized>(
 ) -> Result<(), Error> {
     append(out, |out| {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-        serde_json::to_writer(&mut *out, id)?;
+        write_json(out, id)?;
         write_call(out, method, params)
     })
 }
@@ -69,7 +69,7 @@ pub fn write_notification<P: Serialize + ?Sized>(
 pub fn write_result<R: Serialize + ?Sized>(out: &mut Vec<u8>, id: &RequestId, result: &R) -> Result<(), Error> {
     append(out, |out| {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
-        serde_json::to_writer(&mut *out, id)?;
+        write_json(out, id)?;
         write_object(out, "result", result)?;
         out.push(b'}');
         Ok(())
@@ -92,7 +92,7 @@ pub fn write_error(
         match (id, unknown_id) {
             (Some(id), _) => {
                 out.extend_from_slice(br#","id":"#);
-                serde_json::to_writer(&mut *out, id)?;
+                write_json(out, id)?;
             }
             (None, UnknownId::Null) => out.extend_from_slice(br#","id":null"#),
             (None, UnknownId::Omit) => {}
@@ -106,7 +106,7 @@ pub fn write_error(
 /// Writes the members that requests and notifications share, and the closing brace.
 fn write_call<P: Serialize + ?Sized>(out: &mut Vec<u8>, method: &Method, params: Option<&P>) -> Result<(), Error> {
     out.extend_from_slice(br#","method":"#);
-    serde_json::to_writer(&mut *out, method)?;
+    write_json(out, method)?;
     if let Some(params) = params {
         write_object(out, "params", params)?;
     }
@@ -119,7 +119,7 @@ fn write_object<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T)
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b"\":");
     let start = out.len();
-    serde_json::to_writer(&mut *out, value)?;
+    write_json(out, value)?;
     // Whether a type is an object on the wire is known only now.
     if out.get(start) == Some(&b'{') {
         Ok(())
@@ -128,16 +128,14 @@ fn write_object<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value: &T)
     }
 }
 
-/// Appends on one line, or leaves the buffer unchanged.
+/// Appends, or leaves the buffer unchanged.
 pub(super) fn append(out: &mut Vec<u8>, write: impl FnOnce(&mut Vec<u8>) -> Result<(), Error>) -> Result<(), Error> {
     let start = out.len();
-    if let Err(error) = write(out) {
+    let written = write(out);
+    if written.is_err() {
         out.truncate(start);
-        return Err(error);
     }
-    // Raw JSON may contain line breaks.
-    join_lines(&mut out[start..]);
-    Ok(())
+    written
 }
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub fn session_record(data: &[u8]) {
     };
     let written = encode_record(id, record.clone()).expect("what was read can be written");
     assert_eq!(decode_record(id, written.as_bytes()).as_ref(), Ok(&record), "a record stays what it is");
-    let other = SessionId::parse(&ID.replace('1', "2")).expect("the id of another session");
+    let other = SessionId::parse(ID.replace('1', "2")).expect("the id of another session");
     assert!(decode_record(other, &stored).is_err(), "a record is of one session");
     resume(id, record);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mcp_kernel::server::Principal;
 use mcp_types::ErrorObject;
 
-use crate::auth_info::AuthInfo;
+use crate::auth::info::AuthInfo;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::session::Session;
 use crate::handlers::error::HandlerError;

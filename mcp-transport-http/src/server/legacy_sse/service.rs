@@ -31,8 +31,7 @@ use crate::server::options::SessionMode;
 use crate::server::pacer::Pacer;
 use crate::server::refusal::Refusal;
 use crate::server::service::{
-    HttpService, Inner as Http, SelectedServer, ValidUntil, accepted, check_accepts_events, check_is_json,
-    event_stream, requests,
+    HttpService, Inner as Http, SelectedServer, accepted, check_accepts_events, check_is_json, event_stream, requests,
 };
 use crate::server::shutdown::{Stage, WorkGuard};
 use crate::server::upload::Upload;
@@ -69,7 +68,7 @@ use crate::server::upload::Upload;
 /// | messages for a stream whose handler blocks its thread | the same | 503 |
 ///
 /// The stream is the session: when it closes, handlers are cancelled, and it cannot be resumed. During a shutdown, and
-/// after a [`ValidUntil`] of the GET, new messages are refused and handlers may finish.
+/// after a [`ValidUntil`](crate::ValidUntil) of the GET, new messages are refused and handlers may finish.
 ///
 /// # Security
 ///
@@ -205,26 +204,22 @@ impl LegacySseService {
     /// Checks the head of a request.
     fn check_head(&self, parts: Parts, work_guard: WorkGuard) -> Result<Step, Refusal> {
         let Inner { http, sessions, .. } = &*self.0;
-        http.check_host_and_origin(&parts)?;
-        match parts.method {
-            Verb::GET => {
-                http.check_serving()?;
-                check_accepts_events(&parts)?;
-                let head = RequestHead::new(parts, false);
-                let permit = http.admit(PermitKind::ListenStream, 1, &head)?;
-                let selection = http.select_server(&head)?;
-                Ok(Step::Open { selection, head, work_guard, permit })
+        let head = RequestHead::new(parts, false, |parts, headers| {
+            http.check_host_and_origin(parts, headers)?;
+            match parts.method {
+                Verb::GET => http.check_serving().and_then(|()| check_accepts_events(headers)),
+                Verb::POST => http.check_serving().and_then(|()| check_is_json(headers)),
+                _ => Err(method_not_allowed("GET, POST")),
             }
-            Verb::POST => {
-                http.check_serving()?;
-                check_is_json(&parts)?;
-                let head = RequestHead::new(parts, false);
-                let (query, principal) = (head.parts.uri.query(), head.principal.as_ref());
-                let session = sessions.find(query, principal, &http.options.session_options)?;
-                Ok(Step::Write(session, head, work_guard))
-            }
-            _ => Err(method_not_allowed("GET, POST")),
+        })?;
+        if head.parts.method == Verb::GET {
+            let permit = http.admit(PermitKind::ListenStream, 1, &head)?;
+            let selection = http.select_server(&head)?;
+            return Ok(Step::Open { selection, head, work_guard, permit });
         }
+        let (query, principal) = (head.parts.uri.query(), head.principal.as_ref());
+        let session = sessions.find(query, principal, &http.options.session_options)?;
+        Ok(Step::Write(session, head, work_guard))
     }
 
     async fn serve(&self, step: Step, body: impl Body) -> Result<Response<ResponseBody>, Refusal> {
@@ -274,8 +269,8 @@ impl LegacySseService {
             Connection::long_lived(server).second_handshake(SecondHandshake::Repeat).session_id(Arc::new(id));
         let session = Arc::new(SseSession::new(id, head.principal.clone(), &connection));
         let mut pacer = Pacer::new(work_guard, http.options.keep_alive_interval);
-        if let Some(ValidUntil(at)) = head.valid_until() {
-            pacer.expire_at(at);
+        if let Some(end) = head.stream_end() {
+            pacer.expire(end);
         }
         let stream = SseStream::new((session, connection), sessions, pacer, permit);
         let path = self.message_path_beside(head.parts.uri.path());

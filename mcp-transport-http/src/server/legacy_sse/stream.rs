@@ -8,7 +8,7 @@ use mcp_server::Connection;
 use super::session::SseSession;
 use super::sessions::SseSessions;
 use crate::clock::now;
-use crate::event_stream::encode::write_named_event;
+use crate::event_stream::encode::{TOKEN_EXPIRED, write_named_event};
 use crate::server::admission::Permit;
 use crate::server::exchange::{EVENT_BATCH_BYTES, StreamPoll, aborted};
 use crate::server::pacer::{Pace, Pacer};
@@ -58,7 +58,11 @@ impl SseStream {
             if self.is_over {
                 return Poll::Ready(StreamPoll::End);
             }
-            if let Some(news) = ready!(self.poll_idle(cx)) {
+            let news = ready!(self.poll_idle(cx));
+            if self.pacer.take_token_expiry() {
+                events.extend_from_slice(TOKEN_EXPIRED);
+            }
+            if let Some(news) = news {
                 return Poll::Ready(news);
             }
         }

@@ -25,30 +25,19 @@ pub(crate) struct ClientStream {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HttpVersion {
     Http1,
+    #[cfg(feature = "http2")]
     Http2,
 }
 
 /// The client connection preface of HTTP/2 (RFC 9113).
+#[cfg(feature = "http2")]
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl ClientStream {
-    /// Waits for the first bytes, by which the HTTP version is detected.
+    /// Detects the HTTP version, by the first bytes if there is a choice.
     pub(crate) async fn accept(stream: TcpStream, stall_timeout: Duration) -> io::Result<(HttpVersion, Self)> {
-        let mut first = [0; PREFACE.len()];
-        let mut count = 0;
-        let mut version = HttpVersion::Http2;
-        while version == HttpVersion::Http2 && count < PREFACE.len() {
-            stream.readable().await?;
-            let new = match stream.try_read(&mut first[count..]) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                read => read?,
-            };
-            count += new;
-            if new == 0 || !PREFACE.starts_with(&first[..count]) {
-                version = HttpVersion::Http1;
-            }
-        }
-        Ok((version, Self { stream, first: Bytes::copy_from_slice(&first[..count]), stall_timeout, stuck: None }))
+        let (version, first) = detect_version(&stream).await?;
+        Ok((version, Self { stream, first, stall_timeout, stuck: None }))
     }
 
     fn watch<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -60,6 +49,31 @@ impl ClientStream {
         ready!(stuck.as_mut().poll(cx));
         Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "stall timeout: the client does not read")))
     }
+}
+
+/// Waits for the first bytes, and returns what was read of them.
+#[cfg(feature = "http2")]
+async fn detect_version(stream: &TcpStream) -> io::Result<(HttpVersion, Bytes)> {
+    let mut first = [0; PREFACE.len()];
+    let mut count = 0;
+    let mut version = HttpVersion::Http2;
+    while version == HttpVersion::Http2 && count < PREFACE.len() {
+        stream.readable().await?;
+        let new = match stream.try_read(&mut first[count..]) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            read => read?,
+        };
+        count += new;
+        if new == 0 || !PREFACE.starts_with(&first[..count]) {
+            version = HttpVersion::Http1;
+        }
+    }
+    Ok((version, Bytes::copy_from_slice(&first[..count])))
+}
+
+#[cfg(not(feature = "http2"))]
+async fn detect_version(_: &TcpStream) -> io::Result<(HttpVersion, Bytes)> {
+    Ok((HttpVersion::Http1, Bytes::new()))
 }
 
 impl AsyncRead for ClientStream {

@@ -1,4 +1,4 @@
-//! Serves one connection, over HTTP/1.1 or HTTP/2.
+//! Serves one connection.
 
 use std::error::Error;
 use std::future::poll_fn;
@@ -8,33 +8,32 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::server::conn::{http1, http2};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
-use tokio::sync::{Notify, watch};
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
 use super::client_stream::{ClientStream, HttpVersion};
+#[cfg(feature = "http2")]
+use super::http2::serve_http2;
 use super::idle_timeout::IdleTimeout;
 use super::quiet_waker::QuietWaker;
 use super::routes::{ConnectionService, Routes};
-use super::stall_detector::{StallDetector, StreamExecutor};
+use super::stall_detector::StallDetector;
 use crate::server::unsent::UnsentFrames;
 
 /// How long a client may take to send the headers of a request, and how long a connection may be idle.
-const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The maximum size of a request's headers in bytes.
-const HEADER_BYTES: usize = 64 << 10;
-
-/// The maximum number of concurrent requests per HTTP/2 connection.
-const MAX_STREAMS: u32 = 100;
+pub(super) const HEADER_BYTES: usize = 64 << 10;
 
 /// Why a connection was closed.
-type Reason = Box<dyn Error + Send + Sync>;
+pub(super) type Reason = Box<dyn Error + Send + Sync>;
 
 const NO_REQUEST: &str = "header timeout: the client sends no request";
-const STALLED: &str = "stall timeout: the client does not read";
+pub(super) const STALLED: &str = "stall timeout: the client does not read";
 
 /// Serves the requests of a connection until it is closed. `ending` changes when no further requests are served.
 pub(crate) async fn serve_connection(
@@ -54,6 +53,7 @@ pub(crate) async fn serve_connection(
     let served = match accepted {
         Ok((HttpVersion::Http1, stream)) => serve_http1(stream, routes, ending, since, stall_timeout).await,
         // Boxed, as it is larger and rarer.
+        #[cfg(feature = "http2")]
         Ok((HttpVersion::Http2, stream)) => Box::pin(serve_http2(stream, routes, ending, stall_timeout)).await,
         Err(error) => Err(error.into()),
     };
@@ -102,28 +102,4 @@ async fn serve_http1(
         idle.poll(cx).map(|()| Err(NO_REQUEST.into()))
     })
     .await
-}
-
-async fn serve_http2(
-    stream: ClientStream,
-    routes: Arc<Routes>,
-    mut ending: watch::Receiver<bool>,
-    stall_timeout: Duration,
-) -> Result<(), Reason> {
-    let stuck = Arc::new(Notify::new());
-    let service = ConnectionService { routes, connection: None };
-    let mut builder = http2::Builder::new(StreamExecutor { timeout: stall_timeout, stuck: Arc::clone(&stuck) });
-    builder
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(HEADER_BYTES as u32)
-        .keep_alive_interval(HEADER_TIMEOUT);
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
-    loop {
-        tokio::select! {
-            served = connection.as_mut() => return served.map_err(Reason::from),
-            Ok(()) = ending.changed() => connection.as_mut().graceful_shutdown(),
-            () = stuck.notified() => return Err(STALLED.into()),
-        }
-    }
 }

@@ -3,6 +3,8 @@
 mod client_stream;
 mod connection;
 mod discard;
+#[cfg(feature = "http2")]
+mod http2;
 mod idle_timeout;
 mod quiet_waker;
 mod routes;

@@ -1,13 +1,10 @@
-//! Ends connections and HTTP/2 streams whose client does not read.
+//! Detects clients that do not read.
 
-use std::future::poll_fn;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use hyper::rt::Executor;
-use tokio::sync::Notify;
 use tokio::time::{Sleep, sleep};
 
 use crate::server::pacer::after;
@@ -42,49 +39,5 @@ impl StallDetector {
             *before = sent;
             timer.as_mut().reset(after(self.timeout));
         }
-    }
-}
-
-/// Spawns a task for each stream of an HTTP/2 connection, and resets streams whose client does not read.
-#[derive(Clone)]
-pub(crate) struct StreamExecutor {
-    pub(crate) timeout: Duration,
-    /// Signals that a response is stalled after its stream has ended, so that only its connection can be closed.
-    pub(crate) stuck: Arc<Notify>,
-}
-
-impl<F> Executor<F> for StreamExecutor
-where
-    F: Future + Send + 'static,
-    F::Output: Send,
-{
-    fn execute(&self, stream: F) {
-        let Self { timeout, stuck } = self.clone();
-        tokio::spawn(async move {
-            let unsent = Arc::new(UnsentFrames::of_stream());
-            let mut stall = StallDetector::new(Arc::clone(&unsent), timeout);
-            let is_done = {
-                let mut stream = pin!(stream);
-                let run = |cx: &mut Context<'_>| {
-                    if unsent.count_during(|| stream.as_mut().poll(cx)).is_ready() {
-                        return Poll::Ready(true);
-                    }
-                    stall.poll(cx).map(|()| false)
-                };
-                // Dropping the future drops its response, which resets the stream.
-                poll_fn(run).await
-            };
-            if !is_done {
-                tracing::debug!(target: "mcp", "stream reset: the client does not read");
-                return;
-            }
-            let is_sent = poll_fn(|cx| match unsent.poll_empty(cx) {
-                Poll::Ready(()) => Poll::Ready(true),
-                Poll::Pending => stall.poll(cx).map(|()| false),
-            });
-            if !is_sent.await {
-                stuck.notify_one();
-            }
-        });
     }
 }

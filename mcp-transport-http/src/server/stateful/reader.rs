@@ -16,7 +16,7 @@ use super::record_sync::RecordSync;
 use super::session::{STANDALONE, Session};
 use super::stream::Stream;
 use crate::clock::now;
-use crate::event_stream::encode::{write_empty_event, write_event, write_event_with_id, write_retry};
+use crate::event_stream::encode::{TOKEN_EXPIRED, write_empty_event, write_event, write_event_with_id, write_retry};
 use crate::server::admission::Permit;
 use crate::server::exchange::{EVENT_BATCH_BYTES, ResponseStart, StreamPoll, aborted};
 use crate::server::pacer::{Pace, Pacer};
@@ -251,6 +251,9 @@ impl StreamReader {
             if news == StreamPoll::Idle && !self.is_stream {
                 // A keep-alive comment needs an event stream.
                 self.begin_stream(events);
+            }
+            if self.pacer.take_token_expiry() {
+                events.extend_from_slice(TOKEN_EXPIRED);
             }
             return Poll::Ready(if events.is_empty() { news } else { StreamPoll::Events });
         }

@@ -4,18 +4,27 @@ use super::{ScanError, Scanner};
 
 impl Scanner<'_> {
     /// Scans a string and returns whether it has escapes; the scanner is at the opening quotation mark.
+    #[inline]
     pub(super) fn string(&mut self) -> Result<bool, ScanError> {
-        self.at = plain_end(self.text.as_bytes(), self.at + 1);
-        if self.byte() == Some(b'"') {
-            self.advance();
-            return Ok(false);
-        }
-        self.escaped_string().map(|()| true)
+        if self.plain_string() { Ok(false) } else { self.escaped_string().map(|()| true) }
     }
 
-    /// Scans the rest of a string from its first escape on.
+    /// Scans a string without escapes; if it has any, or no end, the scanner stays and this returns `false`.
+    #[inline]
+    pub(super) fn plain_string(&mut self) -> bool {
+        let bytes = self.text.as_bytes();
+        let end = plain_end(bytes, self.at + 1);
+        let is_plain = bytes.get(end) == Some(&b'"');
+        if is_plain {
+            self.at = end + 1;
+        }
+        is_plain
+    }
+
+    /// Scans a string that is not plain.
     #[cold]
-    fn escaped_string(&mut self) -> Result<(), ScanError> {
+    pub(super) fn escaped_string(&mut self) -> Result<(), ScanError> {
+        self.at = plain_end(self.text.as_bytes(), self.at + 1);
         loop {
             match self.byte() {
                 Some(b'"') => {
@@ -79,10 +88,20 @@ impl Scanner<'_> {
     }
 }
 
-/// Returns whether the content of a string has no escapes.
-pub(super) fn is_plain(text: &str) -> bool {
-    let (words, tail) = text.as_bytes().as_chunks();
-    words.iter().all(|word| special_in(*word).is_none()) && !tail.iter().any(|byte| is_special(*byte))
+/// Returns whether there is no special byte.
+#[inline]
+pub(crate) fn is_plain(bytes: &[u8]) -> bool {
+    // The last word overlaps the one before, so that most strings need no loop over bytes.
+    if let Some(last) = bytes.last_chunk() {
+        let (words, _) = bytes.as_chunks();
+        let of_last = special_bits(u64::from_le_bytes(*last));
+        return words.iter().fold(of_last, |bits, word| bits | special_bits(u64::from_le_bytes(*word))) == 0;
+    }
+    if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+        let both = u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32;
+        return special_bits(both) == 0;
+    }
+    !bytes.iter().any(|byte| is_special(*byte))
 }
 
 /// Returns the position of the first special byte from `at` on, or the end of the text.
@@ -91,17 +110,15 @@ pub(super) fn is_plain(text: &str) -> bool {
 #[inline]
 fn plain_end(bytes: &[u8], at: usize) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
-    if let Some(word) = rest.first_chunk()
-        && let Some(plain) = special_in(*word)
-    {
-        return at + plain;
+    match rest.split_first_chunk() {
+        Some((word, behind)) => special_in(*word).map_or_else(|| at + WORD + plain_len(behind), |plain| at + plain),
+        None => at + plain_len(rest),
     }
-    at + plain_len(rest)
 }
 
 /// Returns the position of the first special byte, or the length.
 #[inline(never)]
-fn plain_len(bytes: &[u8]) -> usize {
+pub(crate) fn plain_len(bytes: &[u8]) -> usize {
     let (words, tail) = bytes.get(..CHUNK).unwrap_or(bytes).as_chunks();
     for (index, word) in words.iter().enumerate() {
         if let Some(plain) = special_in(*word) {
@@ -170,11 +187,13 @@ mod tests {
                     bytes[at] = special;
                     // A second hit behind the first must not win.
                     *bytes.last_mut().unwrap() = b'"';
+                    assert!(!is_plain(&bytes), "{length} {at}");
                     let expected = bytes.iter().position(|byte| is_special(*byte));
                     assert_eq!(plain_end(&bytes, 0), expected.unwrap());
                 }
             }
             assert_eq!(plain_end(&vec![b'a'; length], 0), length);
+            assert!(is_plain(&vec![b'a'; length]), "{length}");
         }
         for byte in 0..=u8::MAX {
             let bits = special_bits(u64::from_le_bytes([byte; WORD]));

@@ -36,7 +36,7 @@ pub(crate) fn dimensions() -> Vec<Dimension> {
     let connection = Dimension::new(
         "a modern call on one connection, as of stdio, with many in flight",
         "calls in flight",
-        "its id is compared with those of all requests in flight (`InFlight::key_of`), of which the default limit allows 100",
+        "its id is looked up in a map, or compared with few others (`InFlight::key_of`)",
     );
     let connection = SIZES.into_iter().fold(connection, |dimension, size| {
         dimension.at(size, 1, 500, move || {

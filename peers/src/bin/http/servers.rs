@@ -56,6 +56,20 @@ pub(crate) const SERVERS: &[Server] = &[
         about: "2.0 with axum, as documented, plain JSON",
         is_other: true,
     },
+    Server {
+        name: "pmcp",
+        package: "http-pmcp",
+        supports: &[Kind::Modern, Kind::Legacy, Kind::Session],
+        about: "2.23 with axum, as documented, plain JSON without sessions, no checks of host and origin",
+        is_other: true,
+    },
+    Server {
+        name: "turbomcp",
+        package: "http-turbomcp",
+        supports: &[Kind::Session, Kind::SessionProgress],
+        about: "3.6 with axum, as documented, no check of the origin; it has no modern revision",
+        is_other: true,
+    },
 ];
 
 /// The server to whose costs the others' are put in relation.

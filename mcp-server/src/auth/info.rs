@@ -9,6 +9,8 @@ use mcp_kernel::server::Principal;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::auth::renewal::Renewal;
+
 /// What the access token of a request says: user, client, scopes and expiry. It does not contain the token.
 ///
 /// The crate `mcp-auth` makes it from tokens; middleware of the application can make it from other credentials. Over HTTP it
@@ -38,14 +40,15 @@ struct Fields {
     audience: Vec<Box<str>>,
     scopes: BTreeSet<Box<str>>,
     expires_at: Option<SystemTime>,
+    renewal: Option<Renewal>,
     claims: Map<String, Value>,
 }
 
 impl AuthInfo {
     /// Starts to describe the credentials of a user.
     pub fn builder(principal: Principal) -> AuthInfoBuilder {
-        let (client_id, audience, scopes, expires_at) = (None, Vec::new(), BTreeSet::new(), None);
-        AuthInfoBuilder(Fields { principal, client_id, audience, scopes, expires_at, claims: Map::new() })
+        let (client_id, audience, scopes, expires_at, renewal) = (None, Vec::new(), BTreeSet::new(), None, None);
+        AuthInfoBuilder(Fields { principal, client_id, audience, scopes, expires_at, renewal, claims: Map::new() })
     }
 
     /// Returns the user.
@@ -88,16 +91,27 @@ impl AuthInfo {
         self.0.scopes.contains(scope)
     }
 
-    /// Returns the same with other scopes, for example with those that others include.
-    #[must_use]
-    pub fn with_scopes<S: Into<Box<str>>>(self, scopes: impl IntoIterator<Item = S>) -> Self {
-        AuthInfoBuilder(Arc::unwrap_or_clone(self.0)).scopes(scopes).build()
+    /// Returns a builder that starts with all of this, for example to add scopes that others include.
+    pub fn into_builder(self) -> AuthInfoBuilder {
+        AuthInfoBuilder(Arc::unwrap_or_clone(self.0))
     }
 
     /// Returns when the token expires, if it does.
     #[must_use]
     pub fn expires_at(&self) -> Option<SystemTime> {
         self.0.expires_at
+    }
+
+    /// Returns until when streams that were opened with the token may stay open: its expiry, or that of a newer token with at
+    /// least its scopes, which the same user got for the same client (see [`Renewal`]).
+    #[must_use]
+    pub fn valid_until(&self) -> Option<SystemTime> {
+        let renewed = self.0.renewal.as_ref().and_then(|renewal| renewal.until(self));
+        match renewed {
+            // `None` is never.
+            Some(renewed) => self.expires_at().and_then(|expires_at| Some(expires_at.max(renewed?))),
+            None => self.expires_at(),
+        }
     }
 
     /// Returns all claims of the token.
@@ -155,6 +169,12 @@ impl AuthInfoBuilder {
     /// Sets when the token expires. Defaults to never.
     pub fn expires_at(mut self, time: SystemTime) -> Self {
         self.0.expires_at = Some(time);
+        self
+    }
+
+    /// Sets what newer tokens of the same user and client are recorded in. Defaults to none.
+    pub fn renewal(mut self, renewal: Renewal) -> Self {
+        self.0.renewal = Some(renewal);
         self
     }
 

@@ -1,0 +1,197 @@
+//! Requests that need scopes of their access token.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mcp_server::types::{ErrorObject, Method, Revision};
+use mcp_server::{
+    AuthInfo, BuildError, Caller, CompletionInput, InsufficientScope, NoArguments, Principal, RequestContext, Server,
+    UriVariables, prompt, template, text_resource, tool,
+};
+use mcp_testkit::ScriptedClient;
+use serde_json::{Value, json};
+
+use crate::servers::{MODERN, refused, server};
+
+const ERAS: [Revision; 3] = [Revision::V2025_03_26, Revision::V2025_11_25, MODERN];
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Word {
+    word: String,
+}
+
+/// A server whose items need scopes, and how often a handler was called.
+fn library() -> (Server, Arc<AtomicU32>) {
+    let calls = Arc::new(AtomicU32::new(0));
+    let count = |calls: &Arc<AtomicU32>| {
+        let calls = Arc::clone(calls);
+        move || calls.fetch_add(1, Ordering::SeqCst)
+    };
+    let (by_tool, by_template) = (count(&calls), count(&calls));
+    let server = server(|server| {
+        server
+            .tool(tool("list", async |_, _: NoArguments| "done"))
+            .tool(
+                tool("write", move |_, _: NoArguments| {
+                    by_tool();
+                    async { "written" }
+                })
+                .requires_scope("books:write")
+                .requires_scope("books:read"),
+            )
+            .prompt(
+                prompt("review", async |_, Word { word }| word)
+                    .complete("word", async |_: RequestContext, _: CompletionInput| vec!["x".to_owned()])
+                    .requires_scope("books:read"),
+            )
+            .resource(text_resource("books://1", "book", "contents").requires_scope("books:read"))
+            .template(
+                template("papers://{id}", "paper", move |_: RequestContext, _: UriVariables| {
+                    by_template();
+                    async { "contents" }
+                })
+                .requires_scope("papers:read"),
+            )
+            .resource_subscriptions()
+    });
+    (server, calls)
+}
+
+fn client(server: &Server, revision: Revision, scopes: Option<&[&str]>) -> ScriptedClient {
+    let mut client = ScriptedClient::new(server, revision);
+    if let Some(scopes) = scopes {
+        let auth = AuthInfo::builder(Principal::new(Some("issuer"), "ann")).scopes(scopes.iter().copied());
+        client.caller = Caller::default().auth_info(Arc::new(auth.build()));
+    }
+    client
+}
+
+/// The scopes that an error names.
+fn scopes_of(client: &mut ScriptedClient, method: &str, params: Value) -> Value {
+    client.error(method, params, -32600)["data"]["requiredScopes"].clone()
+}
+
+fn call(name: &str) -> Value {
+    json!({ "name": name, "arguments": {} })
+}
+
+// covers: AU-8, AU-9, AU-15
+#[test]
+fn items_need_their_scopes_before_handlers_run() {
+    let (server, calls) = library();
+    let subscribe = json!({ "uri": "books://1" });
+    let complete =
+        json!({ "ref": { "type": "ref/prompt", "name": "review" }, "argument": { "name": "word", "value": "" } });
+    for revision in ERAS {
+        for scopes in [None, Some(&[][..]), Some(&["books:write", "books", "books:readers"])] {
+            let mut client = client(&server, revision, scopes);
+            // All scopes of the operation at once, not only those that are missing.
+            let both = json!(["books:read", "books:write"]);
+            assert_eq!(scopes_of(&mut client, "tools/call", call("write")), both);
+            let get = json!({ "name": "review", "arguments": { "word": "a" } });
+            assert_eq!(scopes_of(&mut client, "prompts/get", get), json!(["books:read"]));
+            assert_eq!(scopes_of(&mut client, "completion/complete", complete.clone()), json!(["books:read"]));
+            assert_eq!(scopes_of(&mut client, "resources/read", json!({ "uri": "books://1" })), json!(["books:read"]));
+            assert_eq!(
+                scopes_of(&mut client, "resources/read", json!({ "uri": "papers://7" })),
+                json!(["papers:read"])
+            );
+            if revision == MODERN {
+                let uris = json!({ "resourceSubscriptions": ["books://1", "papers://7", "unknown://1"] });
+                let scopes = scopes_of(&mut client, "subscriptions/listen", json!({ "notifications": uris }));
+                assert_eq!(scopes, json!(["books:read", "papers:read"]));
+            } else {
+                assert_eq!(scopes_of(&mut client, "resources/subscribe", subscribe.clone()), json!(["books:read"]));
+            }
+            // They are listed, so that clients know what more they could do, and others need no scope.
+            assert_eq!(client.result("tools/list", json!({}))["tools"].as_array().map(Vec::len), Some(2));
+            assert_eq!(client.call_tool_text("list", json!({})), "done");
+        }
+        assert_eq!(calls.load(Ordering::SeqCst), 0, "no handler was called");
+        let all = ["books:write", "books:read", "papers:read"];
+        let mut client = client(&server, revision, Some(&all));
+        assert_eq!(client.call_tool_text("write", json!({})), "written");
+        client.result("prompts/get", json!({ "name": "review", "arguments": { "word": "a" } }));
+        client.result("completion/complete", complete.clone());
+        let read = client.result("resources/read", json!({ "uri": "books://1" }));
+        if revision == MODERN {
+            assert_eq!(read["cacheScope"], "private", "a shared cache would give it to others");
+        } else {
+            client.result("resources/subscribe", subscribe.clone());
+        }
+        client.result("resources/read", json!({ "uri": "papers://7" }));
+        assert_eq!(calls.swap(0, Ordering::SeqCst), 2);
+    }
+}
+
+// covers: AU-9, AU-15
+#[test]
+fn methods_need_their_scopes_together_with_those_of_items() {
+    let server = server(|server| {
+        server
+            .tool(tool("write", async |_, _: NoArguments| "written").requires_scope("books:write"))
+            .tool(tool("list", async |_, _: NoArguments| "done"))
+            .requires_scope(Method::TOOLS_CALL, "tools:use")
+            .requires_scope(Method::TOOLS_LIST, "tools:list")
+    });
+    for revision in ERAS {
+        let mut nothing = client(&server, revision, Some(&["books:write"]));
+        assert_eq!(scopes_of(&mut nothing, "tools/list", json!({})), json!(["tools:list"]));
+        assert_eq!(scopes_of(&mut nothing, "tools/call", call("list")), json!(["tools:use"]));
+        assert_eq!(scopes_of(&mut nothing, "tools/call", call("write")), json!(["books:write", "tools:use"]));
+        let mut some = client(&server, revision, Some(&["tools:use", "tools:list"]));
+        some.result("tools/list", json!({}));
+        assert_eq!(some.call_tool_text("list", json!({})), "done");
+        assert_eq!(scopes_of(&mut some, "tools/call", call("write")), json!(["books:write", "tools:use"]));
+    }
+}
+
+// covers: AU-10
+#[test]
+fn a_policy_knows_scopes_that_include_others_and_clients_without_tokens() {
+    let server = server(|server| {
+        server
+            .tool(tool("write", async |_, _: NoArguments| "written").requires_scope("books:write"))
+            .tool(tool("hidden", async |_, _: NoArguments| "seen").visible(|viewer| viewer.has_scope("books:admin")))
+            .scope_policy(|auth, scope| auth.is_none_or(|auth| auth.has_scope(scope) || auth.has_scope("admin")))
+    });
+    for revision in ERAS {
+        for scopes in [None, Some(&["admin"][..])] {
+            let mut client = client(&server, revision, scopes);
+            assert_eq!(client.call_tool_text("write", json!({})), "written");
+            assert_eq!(client.call_tool_text("hidden", json!({})), "seen");
+        }
+        let mut client = client(&server, revision, Some(&["books:read"]));
+        assert_eq!(scopes_of(&mut client, "tools/call", call("write")), json!(["books:write"]));
+        assert_eq!(client.result("tools/list", json!({}))["tools"].as_array().map(Vec::len), Some(1));
+        client.error("tools/call", call("hidden"), -32602);
+    }
+}
+
+#[test]
+fn handlers_can_demand_scopes_that_depend_on_arguments() {
+    let server = server(|server| {
+        server.tool(tool("remove", async |ctx: RequestContext, Word { word }| {
+            match ctx.auth_info().is_some_and(|auth| auth.has_scope(&word)) {
+                true => Ok("removed"),
+                false => Err(ErrorObject::from(InsufficientScope::new([word]))),
+            }
+        }))
+    });
+    for revision in ERAS {
+        let mut client = client(&server, revision, Some(&["a"]));
+        assert_eq!(client.call_tool_text("remove", json!({ "word": "a" })), "removed");
+        let params = json!({ "name": "remove", "arguments": { "word": "b" } });
+        assert_eq!(scopes_of(&mut client, "tools/call", params), json!(["b"]));
+    }
+}
+
+#[test]
+fn texts_that_are_no_scopes_are_refused() {
+    for scope in ["", "a b", "a\"", "ä", "a\\b"] {
+        let error = refused(|server| server.tool(tool("a", async |_, _: NoArguments| "").requires_scope(scope)));
+        assert!(matches!(error, BuildError::InvalidTool { .. }), "{error}");
+        let error = refused(|server| server.requires_scope(Method::TOOLS_CALL, scope));
+        assert!(matches!(error, BuildError::InvalidScope { .. }), "{error}");
+    }
+}

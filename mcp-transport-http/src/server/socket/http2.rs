@@ -1,0 +1,89 @@
+//! Serves one connection over HTTP/2.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use hyper::rt::Executor;
+use hyper::server::conn::http2;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::sync::{Notify, watch};
+
+use super::client_stream::ClientStream;
+use super::connection::{HEADER_BYTES, HEADER_TIMEOUT, Reason, STALLED};
+use super::routes::{ConnectionService, Routes};
+use super::stall_detector::StallDetector;
+use crate::server::unsent::UnsentFrames;
+
+/// The maximum number of concurrent requests per connection.
+const MAX_STREAMS: u32 = 100;
+
+pub(super) async fn serve_http2(
+    stream: ClientStream,
+    routes: Arc<Routes>,
+    mut ending: watch::Receiver<bool>,
+    stall_timeout: Duration,
+) -> Result<(), Reason> {
+    let stuck = Arc::new(Notify::new());
+    let service = ConnectionService { routes, connection: None };
+    let mut builder = http2::Builder::new(StreamExecutor { timeout: stall_timeout, stuck: Arc::clone(&stuck) });
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(HEADER_BYTES as u32)
+        .keep_alive_interval(HEADER_TIMEOUT);
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    loop {
+        tokio::select! {
+            served = connection.as_mut() => return served.map_err(Reason::from),
+            Ok(()) = ending.changed() => connection.as_mut().graceful_shutdown(),
+            () = stuck.notified() => return Err(STALLED.into()),
+        }
+    }
+}
+
+/// Spawns a task for each stream of a connection, and resets streams whose client does not read.
+#[derive(Clone)]
+struct StreamExecutor {
+    timeout: Duration,
+    /// Signals that a response is stalled after its stream has ended, so that only its connection can be closed.
+    stuck: Arc<Notify>,
+}
+
+impl<F> Executor<F> for StreamExecutor
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    fn execute(&self, stream: F) {
+        let Self { timeout, stuck } = self.clone();
+        tokio::spawn(async move {
+            let unsent = Arc::new(UnsentFrames::of_stream());
+            let mut stall = StallDetector::new(Arc::clone(&unsent), timeout);
+            let is_done = {
+                let mut stream = pin!(stream);
+                let run = |cx: &mut Context<'_>| {
+                    if unsent.count_during(|| stream.as_mut().poll(cx)).is_ready() {
+                        return Poll::Ready(true);
+                    }
+                    stall.poll(cx).map(|()| false)
+                };
+                // Dropping the future drops its response, which resets the stream.
+                poll_fn(run).await
+            };
+            if !is_done {
+                tracing::debug!(target: "mcp", "stream reset: the client does not read");
+                return;
+            }
+            let is_sent = poll_fn(|cx| match unsent.poll_empty(cx) {
+                Poll::Ready(()) => Poll::Ready(true),
+                Poll::Pending => stall.poll(cx).map(|()| false),
+            });
+            if !is_sent.await {
+                stuck.notify_one();
+            }
+        });
+    }
+}
