@@ -1,5 +1,6 @@
 //! Keys, assertions and DPoP proofs, verified by another implementation.
-#![cfg(feature = "jose")]
+
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
 
 use std::time::Duration;
 

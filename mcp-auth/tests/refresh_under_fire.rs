@@ -2,7 +2,8 @@
 //! refresh token is used twice. Some are killed in the middle of a refresh.
 //!
 //! It runs for some seconds with three processes. `MCP_AUTH_FIRE=60` makes it eight processes with eight tasks each, for 60 seconds.
-#![cfg(all(unix, feature = "authorizer"))]
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
 
 mod support;
 
@@ -10,13 +11,14 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use mcp_auth::authorizer::OAuth;
 use mcp_auth::store::FileStore;
 use mcp_client::Client;
 use mcp_transport_http::HttpTransport;
 use support::{Agreeing, Servers};
+use tokio::time::Instant;
 
 /// Set for the processes that make calls: the URL of the server, the path of the store, the number of tasks, and the seconds.
 const WORKER: &str = "MCP_AUTH_FIRE_WORKER";
@@ -77,7 +79,6 @@ async fn make_calls(server: &str, store: PathBuf, tasks: usize, time: Duration) 
         calls += task.await.expect("no task fails");
     }
     assert!(calls > 0);
-    println!("{calls} calls");
 }
 
 /// A directory that is removed at the end of the test.

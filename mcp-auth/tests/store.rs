@@ -1,5 +1,6 @@
 //! Stores: what they keep, who can read it, and who waits for whom.
-#![cfg(feature = "store")]
+
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,8 +1,10 @@
 //! Which addresses may be requested.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr};
 
 use url::{Host, Url};
+
+use crate::metadata::Address;
 
 /// Which addresses may be requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,21 +19,10 @@ pub enum AddressPolicy {
 impl AddressPolicy {
     /// Returns the policy for addresses that a server names: those of private networks only if the server itself is in one.
     ///
-    /// A server is in a private network if its URL has a private address, or a name that public DNS does not have
-    /// (`localhost`, one label, `.local`, `.internal`, `.home.arpa`, `.localhost`). What a name resolves to does not matter:
-    /// a hostile server controls that, and could claim to be private.
+    /// See [`Address::is_private`] for what is known of a server by its URL.
     #[must_use]
-    pub fn for_server(url: &Url) -> Self {
-        let is_private = match url.host() {
-            Some(Host::Ipv4(address)) => !is_public(IpAddr::V4(address)),
-            Some(Host::Ipv6(address)) => !is_public(IpAddr::V6(address)),
-            Some(Host::Domain(name)) => {
-                let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
-                let suffixes = [".local", ".internal", ".home.arpa", ".localhost"];
-                !name.contains('.') || suffixes.iter().any(|suffix| name.ends_with(suffix))
-            }
-            None => false,
-        };
+    pub fn for_server(server: &Url) -> Self {
+        let is_private = Address::parse(server.as_str()).is_ok_and(|address| address.is_private());
         if is_private { Self::Any } else { Self::Public }
     }
 
@@ -58,7 +49,7 @@ impl AddressPolicy {
 
     /// Checks an address that a connection would be made to.
     pub(super) fn check_address(self, address: IpAddr) -> Result<(), RefusedAddress> {
-        if self == Self::Any || is_public(address) { Ok(()) } else { Err(RefusedAddress::Private) }
+        if self == Self::Any || !Address::is_private_ip(address) { Ok(()) } else { Err(RefusedAddress::Private) }
     }
 }
 
@@ -100,47 +91,6 @@ pub(super) fn is_loopback_address(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4.is_loopback(),
         IpAddr::V6(v6) => v6.is_loopback() || v6.to_ipv4_mapped().is_some_and(|v4| v4.is_loopback()),
-    }
-}
-
-/// Whether an address belongs to a host of the public internet, by the registries of special-purpose addresses.
-fn is_public(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(address) => is_public_v4(address),
-        IpAddr::V6(address) => is_public_v6(address),
-    }
-}
-
-fn is_public_v4(address: Ipv4Addr) -> bool {
-    let [a, b, c, _] = address.octets();
-    !matches!(
-        (a, b, c),
-        (0 | 10 | 127 | 224..=255, _, _)
-            | (100, 64..=127, _) // Carrier-grade NAT.
-            | (169, 254, _)
-            | (172, 16..=31, _)
-            | (192, 0, 0 | 2)
-            | (192, 88, 99)
-            | (192, 168, _)
-            | (198, 18 | 19, _) // Benchmarks.
-            | (198, 51, 100)
-            | (203, 0, 113)
-    )
-}
-
-fn is_public_v6(address: Ipv6Addr) -> bool {
-    let embedded = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        is_public_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match address.segments() {
-        // Addresses that reach an IPv4 host: mapped, NAT64, 6to4.
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
-            embedded(high, low)
-        }
-        // Protocol assignments (Teredo, ORCHID and others) and documentation.
-        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => false,
-        [first, ..] => first & 0xe000 == 0x2000,
     }
 }
 
@@ -202,7 +152,7 @@ mod tests {
             "ff02::1",
         ];
         for address in inside {
-            assert!(!is_public(address.parse().unwrap()), "{address}");
+            assert!(Address::is_private_ip(address.parse().unwrap()), "{address}");
         }
     }
 
@@ -227,7 +177,7 @@ mod tests {
             "2002:808:808::1",
         ];
         for address in outside {
-            assert!(is_public(address.parse().unwrap()), "{address}");
+            assert!(!Address::is_private_ip(address.parse().unwrap()), "{address}");
         }
     }
 

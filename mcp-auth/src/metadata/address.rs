@@ -101,14 +101,15 @@ impl Address {
         }
     }
 
-    /// Whether the host is this machine, or a number of a private network.
+    /// Whether the host is this machine, or in a private network: by its number, or by a name that public DNS does not have
+    /// (`localhost`, one label, `.local`, `.internal`, `.home.arpa`).
     ///
-    /// A name may still stand for such a number, which only a resolver can tell: drivers check with
+    /// Another name may still stand for such a number, which only a resolver can tell: drivers check with
     /// [`is_private_ip`](Self::is_private_ip) what they connect to.
     #[must_use]
     pub fn is_private(&self) -> bool {
         match self.0.host() {
-            Some(Host::Domain(name)) => is_localhost(name),
+            Some(Host::Domain(name)) => is_local_name(name),
             Some(Host::Ipv4(ip)) => Self::is_private_ip(IpAddr::V4(ip)),
             Some(Host::Ipv6(ip)) => Self::is_private_ip(IpAddr::V6(ip)),
             None => false,
@@ -135,41 +136,46 @@ fn is_localhost(name: &str) -> bool {
     name == "localhost" || name.ends_with(".localhost")
 }
 
-const fn is_private_v4(ip: Ipv4Addr) -> bool {
-    let octets = ip.octets();
-    ip.is_loopback()
-        || ip.is_private()
-        || ip.is_link_local()
-        || ip.is_broadcast()
-        || ip.is_documentation()
-        || ip.is_multicast()
-        || octets[0] == 0
-        // Shared address space of carriers, benchmarks, reserved for the future.
-        || (octets[0] == 100 && octets[1] & 0xc0 == 64)
-        || (octets[0] == 198 && octets[1] & 0xfe == 18)
-        || (octets[0] == 192 && octets[1] == 0 && octets[2] == 0)
-        || octets[0] >= 240
+/// Whether a name is one that public DNS does not have: of one label, or in a zone for local networks.
+///
+/// What other names resolve to does not matter: a hostile server controls that, and could claim to be private.
+fn is_local_name(name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    let zones = [".local", ".internal", ".home.arpa", ".localhost"];
+    !name.contains('.') || zones.iter().any(|zone| name.ends_with(zone))
 }
 
+/// By the registry of special-purpose addresses.
+const fn is_private_v4(ip: Ipv4Addr) -> bool {
+    let [a, b, c, _] = ip.octets();
+    matches!(
+        (a, b, c),
+        (0 | 10 | 127 | 224..=255, _, _)
+            | (100, 64..=127, _) // Shared address space of carriers.
+            | (169, 254, _)
+            | (172, 16..=31, _)
+            | (192, 0, 0 | 2)
+            | (192, 88, 99)
+            | (192, 168, _)
+            | (198, 18 | 19, _) // Benchmarks.
+            | (198, 51, 100)
+            | (203, 0, 113)
+    )
+}
+
+/// By the registry of special-purpose addresses: public ones are in 2000::/3, or carry one of version 4.
 fn is_private_v6(ip: Ipv6Addr) -> bool {
-    let segments = ip.segments();
-    // Numbers that carry one of version 4: translation (NAT64) and 6to4.
     let embedded = |high: u16, low: u16| {
-        let [a, b] = high.to_be_bytes();
-        let [c, d] = low.to_be_bytes();
+        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
         is_private_v4(Ipv4Addr::new(a, b, c, d))
     };
-    ip.is_loopback()
-        || ip.is_unspecified()
-        || ip.is_multicast()
-        || ip.is_unique_local()
-        || ip.is_unicast_link_local()
-        || (segments[0] & 0xffc0) == 0xfec0
-        || (segments[0] == 0x2001 && segments[1] == 0xdb8)
-        || (segments[..6] == [0x64, 0xff9b, 0, 0, 0, 0] && embedded(segments[6], segments[7]))
-        || (segments[..3] == [0x64, 0xff9b, 1])
-        || (segments[0] == 0x2002 && embedded(segments[1], segments[2]))
-        || (segments[..6] == [0; 6] && embedded(segments[6], segments[7]))
+    match ip.segments() {
+        // Translation (NAT64) and 6to4. Mapped ones were converted before.
+        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => embedded(high, low),
+        // Protocol assignments (Teredo, ORCHID and others) and documentation.
+        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => true,
+        [first, ..] => first & 0xe000 != 0x2000,
+    }
 }
 
 impl fmt::Debug for Address {

@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_auth::Scopes;
-use mcp_auth::authorizer::{DevicePrompt, OAuthFailure, PromptError, async_trait};
-use mcp_auth::client::{DeviceCode, PreRegistered};
+use mcp_auth::authorizer::{
+    DevicePrompt, LoginPrompt, LoopbackListener, OAuthFailure, PendingLogin, PromptError, RedirectCheck, async_trait,
+};
+use mcp_auth::client::{DeviceCode, OpenBrowser, PreRegistered};
 use mcp_auth::store::{FileStore, MemoryStore};
 
-use crate::support::{Agreeing, Servers};
+use crate::support::{Agreeing, Servers, claims};
 use crate::{Directory, connect, oauth, ping};
 
 // covers: AU-20, AU-40
@@ -210,4 +212,105 @@ async fn logging_out_revokes_and_forgets() {
     assert_eq!(servers.ledger().revoked.len(), 2, "there is nothing to revoke any more");
     ping(&client).await.unwrap();
     assert_eq!(*agreeing.asked.lock().unwrap(), 2);
+}
+
+/// A host that opens its own browser, which is sent back to a loopback port.
+#[derive(Clone, Default)]
+struct OwnBrowser {
+    ports: Arc<Mutex<Vec<String>>>,
+}
+
+#[async_trait]
+impl LoginPrompt for OwnBrowser {
+    async fn begin(&self, earlier: Option<&str>) -> Result<Box<dyn PendingLogin>, PromptError> {
+        let listener = LoopbackListener::bind(earlier).await.map_err(|error| PromptError::failed(error.to_string()))?;
+        self.ports.lock().unwrap().push(listener.redirect_uri().to_owned());
+        Ok(Box::new(Window(listener)))
+    }
+}
+
+struct Window(LoopbackListener);
+
+#[async_trait]
+impl PendingLogin for Window {
+    fn redirect_uri(&self) -> &str {
+        self.0.redirect_uri()
+    }
+
+    async fn authorize(&mut self, request: &OpenBrowser, check: RedirectCheck<'_>) -> Result<(), PromptError> {
+        let url = request.url.clone();
+        let forged = format!("{}?code=forged&state=forged", self.0.redirect_uri());
+        let browser = tokio::spawn(async move {
+            // A page of an attacker sends the browser to the port first.
+            let status = reqwest::get(forged).await.unwrap().status();
+            assert_eq!(status, 400);
+            reqwest::get(url).await.unwrap().text().await.unwrap()
+        });
+        self.0.wait(check).await.map_err(|error| PromptError::failed(error.to_string()))?;
+        assert!(browser.await.unwrap().contains("close this window"));
+        Ok(())
+    }
+}
+
+// covers: AU-39, AU-48
+#[tokio::test]
+async fn a_browser_is_sent_back_to_a_loopback_port_and_forged_redirects_are_ignored() {
+    let servers = Servers::start().await;
+    let browser = OwnBrowser::default();
+    let oauth = oauth(&servers).prompt(browser.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    oauth.login().await.unwrap();
+    let ports = browser.ports.lock().unwrap().clone();
+    assert_eq!((ports.len(), &ports[0]), (2, &ports[1]), "the port of the registration is used again");
+    assert_eq!(servers.counts(), (2, 1));
+}
+
+// covers: EX-5
+#[tokio::test]
+async fn tokens_are_bound_to_a_key_and_every_request_proves_it_with_the_nonces_of_both_servers() {
+    let servers = Servers::start().await;
+    servers.ledger().dpop_nonce = Some("nonce-1");
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let directory = Directory::new("dpop");
+    let login = |agreeing: &Agreeing| {
+        let store = FileStore::new(directory.file());
+        oauth(&servers).prompt(agreeing.clone()).store(store).dpop(true).build().unwrap()
+    };
+    let agreeing = Agreeing::default();
+    let client = connect(&servers, &login(&agreeing)).await.unwrap();
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    // Another process refreshes with the same key, as the refresh token is bound to it, too.
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    servers.ledger().dpop_nonce = Some("nonce-2");
+    let client = connect(&servers, &login(&agreeing)).await.unwrap();
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    assert_eq!(*agreeing.asked.lock().unwrap(), 1);
+
+    let ledger = servers.ledger();
+    assert_eq!((ledger.logins, ledger.refreshes, ledger.reuses), (1, 1, 0));
+    let keys: std::collections::BTreeSet<_> = ledger.proofs.iter().map(|proof| proof.split('.').next()).collect();
+    assert_eq!(keys.len(), 1, "one key for all");
+    let ids: std::collections::BTreeSet<_> =
+        ledger.proofs.iter().map(|proof| claims(proof)["jti"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(ids.len(), ledger.proofs.len(), "each proof is used once");
+    let last = claims(ledger.proofs.last().unwrap());
+    assert_eq!(
+        (&last["htm"], &last["htu"], &last["nonce"]),
+        (&"POST".into(), &servers.server().into(), &"nonce-2".into())
+    );
+    assert!(last["ath"].is_string(), "the proof is for the token");
+}
+
+#[tokio::test]
+async fn a_public_server_cannot_name_addresses_inside() {
+    let inside = Servers::start().await;
+    // It is public by its name, and the client reaches it elsewhere.
+    let oauth = mcp_auth::authorizer::OAuth::builder("https://public.example.com/mcp").prompt(Agreeing::default());
+    let oauth = oauth.build().unwrap();
+    let metadata = format!("Bearer resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"", inside.url);
+    let challenge = mcp_transport_http::Challenge::new(401, [metadata]);
+    let error = mcp_transport_http::Authorizer::challenged(&oauth, &challenge).await.unwrap_err();
+    assert!(error.to_string().contains("private") || error.to_string().contains("cannot be used"), "{error}");
+    assert_eq!(inside.counts(), (0, 0));
 }

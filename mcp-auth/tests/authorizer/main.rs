@@ -1,5 +1,6 @@
 //! Logging in, refreshing and logging out, against servers in the same process.
-#![cfg(all(feature = "authorizer", feature = "store"))]
+
+#![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
 
 #[path = "../support/mod.rs"]
 mod support;
@@ -41,7 +42,7 @@ fn oauth(servers: &Servers) -> OAuthBuilder {
 }
 
 async fn connect(servers: &Servers, oauth: &OAuth) -> Result<Client, mcp_client::Error> {
-    Client::connect(HttpTransport::new(&servers.server()).unwrap().authorizer(oauth.clone())).await
+    Client::connect(HttpTransport::new(servers.server()).unwrap().authorizer(oauth.clone())).await
 }
 
 async fn ping(client: &Client) -> Result<String, mcp_client::Error> {

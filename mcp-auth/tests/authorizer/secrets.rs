@@ -92,6 +92,5 @@ async fn use_everything(shown: &mut String) -> Vec<String> {
     std::fs::remove_file(directory.file()).unwrap();
     oauth.login().await.unwrap();
     oauth.logout().await.unwrap();
-    let secrets = servers.ledger().secrets.clone();
-    secrets
+    servers.secrets()
 }

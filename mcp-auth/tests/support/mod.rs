@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::extract::{Form, Query, Request, State};
 use axum::http::header::{AUTHORIZATION, LOCATION, USER_AGENT, WWW_AUTHENTICATE};
@@ -20,6 +20,7 @@ use mcp_auth::client::OpenBrowser;
 use mcp_server::{NoArguments, Server, tool};
 use mcp_transport_http::HttpService;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 /// The servers.
 #[derive(Clone)]
@@ -38,8 +39,12 @@ pub struct Ledger {
     pub delay: Duration,
     /// The scope that tokens need.
     pub needed_scope: Option<String>,
+    /// Whether tokens are bound to keys, with this nonce in proofs.
+    pub dpop_nonce: Option<&'static str>,
+    /// The proofs that requests with tokens had.
+    pub proofs: Vec<String>,
     /// Called with the user agent of each refresh after the refresh token was replaced, before the response is sent.
-    pub on_refresh: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    pub on_refresh: Option<OnRefresh>,
     pub logins: usize,
     pub refreshes: usize,
     pub reuses: usize,
@@ -55,6 +60,9 @@ pub struct Ledger {
     codes: BTreeMap<String, (String, String)>,
     serial: u64,
 }
+
+/// A function of the user agent.
+pub type OnRefresh = Arc<dyn Fn(&str) + Send + Sync>;
 
 struct AccessToken {
     family: u64,
@@ -83,9 +91,20 @@ impl Ledger {
         self.tokens.insert(access.clone(), AccessToken { family, scope: scope.to_owned(), expires });
         self.refresh_tokens.insert(refresh.clone(), RefreshToken { family, scope: scope.to_owned(), is_used: false });
         json!({
-            "access_token": access, "token_type": "Bearer", "expires_in": self.lifetime.as_secs(),
+            "access_token": access, "token_type": self.token_type(), "expires_in": self.lifetime.as_secs(),
             "refresh_token": refresh, "scope": scope,
         })
+    }
+
+    const fn token_type(&self) -> &'static str {
+        if self.dpop_nonce.is_some() { "DPoP" } else { "Bearer" }
+    }
+
+    /// Whether a proof has the nonce. The resource server's own tests check everything else.
+    fn is_proven(&self, headers: &HeaderMap) -> bool {
+        let Some(nonce) = self.dpop_nonce else { return true };
+        let proof = headers.get("dpop").and_then(|proof| proof.to_str().ok());
+        proof.is_some_and(|proof| claims(proof)["nonce"] == nonce)
     }
 
     /// Makes the token endpoint slow, and tokens long-lived.
@@ -114,6 +133,8 @@ impl Servers {
             refusal: None,
             delay: Duration::ZERO,
             needed_scope: None,
+            dpop_nonce: None,
+            proofs: Vec::new(),
             on_refresh: None,
             logins: 0,
             refreshes: 0,
@@ -157,9 +178,20 @@ impl Servers {
         (ledger.logins, ledger.registrations)
     }
 
+    /// Returns all tokens, codes and secrets that were issued.
+    pub fn secrets(&self) -> Vec<String> {
+        self.ledger().secrets.clone()
+    }
+
     pub fn ledger(&self) -> MutexGuard<'_, Ledger> {
         self.state.lock().unwrap()
     }
+}
+
+/// Returns the claims of a token, unverified.
+pub fn claims(token: &str) -> Value {
+    let claims = token.split('.').nth(1).unwrap();
+    serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap()
 }
 
 async fn protect(State(servers): State<Servers>, request: Request, next: Next) -> Response {
@@ -172,7 +204,12 @@ async fn protect(State(servers): State<Servers>, request: Request, next: Next) -
         let known =
             known.filter(|token| token.expires > Instant::now() && !ledger.ended_families.contains(&token.family));
         match (known, &ledger.needed_scope) {
-            (None, _) => Some((StatusCode::UNAUTHORIZED, format!("Bearer {metadata}"))),
+            (Some(_), _) if !ledger.is_proven(request.headers()) => {
+                let nonce = ledger.dpop_nonce.unwrap_or_default();
+                let challenge = [(WWW_AUTHENTICATE.as_str(), "DPoP error=\"use_dpop_nonce\""), ("dpop-nonce", nonce)];
+                return (StatusCode::UNAUTHORIZED, challenge).into_response();
+            }
+            (None, _) => Some((StatusCode::UNAUTHORIZED, format!("{} {metadata}", ledger.token_type()))),
             (Some(token), Some(needed)) if !token.scope.split(' ').any(|scope| scope == needed) => {
                 let challenge = format!("Bearer error=\"insufficient_scope\", scope=\"{needed}\", {metadata}");
                 Some((StatusCode::FORBIDDEN, challenge))
@@ -184,7 +221,12 @@ async fn protect(State(servers): State<Servers>, request: Request, next: Next) -
     if let Some((status, challenge)) = refusal {
         return (status, [(WWW_AUTHENTICATE, challenge)]).into_response();
     }
-    servers.ledger().calls += 1;
+    let proof = request.headers().get("dpop").map(|proof| proof.to_str().unwrap().to_owned());
+    {
+        let mut ledger = servers.ledger();
+        ledger.calls += 1;
+        ledger.proofs.extend(proof);
+    }
     next.run(request).await
 }
 
@@ -208,6 +250,7 @@ async fn server_metadata(State(servers): State<Servers>) -> Json<Value> {
         "code_challenge_methods_supported": ["S256"],
         "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
         "authorization_response_iss_parameter_supported": true,
+        "dpop_signing_alg_values_supported": ["ES256"],
     }))
 }
 
@@ -246,11 +289,18 @@ fn refused(error: &str) -> (StatusCode, Json<Value>) {
     (StatusCode::BAD_REQUEST, Json(json!({ "error": error })))
 }
 
-async fn token(
-    State(servers): State<Servers>,
-    headers: HeaderMap,
-    Form(parameters): Form<Parameters>,
-) -> (StatusCode, Json<Value>) {
+async fn token(State(servers): State<Servers>, headers: HeaderMap, Form(parameters): Form<Parameters>) -> Response {
+    let nonce = {
+        let ledger = servers.ledger();
+        ledger.dpop_nonce.filter(|_| !ledger.is_proven(&headers))
+    };
+    match nonce {
+        Some(nonce) => ([("dpop-nonce", nonce)], refused("use_dpop_nonce")).into_response(),
+        None => issue(&servers, &headers, &parameters).await.into_response(),
+    }
+}
+
+async fn issue(servers: &Servers, headers: &HeaderMap, parameters: &Parameters) -> (StatusCode, Json<Value>) {
     let agent = headers.get(USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default().to_owned();
     let parameter = |name: &str| parameters.get(name).map(String::as_str).unwrap_or_default();
     let delay = servers.ledger().delay;
