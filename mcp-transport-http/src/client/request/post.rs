@@ -128,7 +128,8 @@ impl Post {
         }
         let mut refusal = self.refusal(response).await?;
         if let Some(request) = again.filter(|_| suggests_legacy_sse(status, &refusal)) {
-            match self.find_sse_endpoint(request).await {
+            // Few calls need this, so it is boxed here and below, which keeps the others small.
+            match Box::pin(self.find_sse_endpoint(request)).await {
                 Ok(found) => return Ok(PostEnd::LegacySse(Box::new(found))),
                 Err(NoEventStream::Unauthorized(error)) => return Err(PostEnd::Unauthorized(error)),
                 // It may support HTTP+SSE for other credentials, which is the better explanation.
@@ -229,7 +230,7 @@ impl Post {
                 return Err(PostEnd::Ended(broken));
             }
             drop(events);
-            events = self.resume(&mut stream, broken).await?;
+            events = Box::pin(self.resume(&mut stream, broken)).await?;
         }
     }
 

@@ -184,7 +184,8 @@ impl RequestSender {
         context: &CallContext,
     ) -> Result<Sent, SendError> {
         match &self.authorizer {
-            Some(authorizer) => self.send_authorized(&**authorizer, request, session, context).await,
+            // Boxed, so that it takes no room in the calls of clients without one.
+            Some(authorizer) => Box::pin(self.send_authorized(&**authorizer, request, session, context)).await,
             None => {
                 let by = self.identify_fixed(session)?;
                 Ok(Sent { response: self.execute(request).await?, by })
