@@ -64,6 +64,7 @@ async fn log_in_step_up_and_refresh(provider: &Program, server: &str, mode: Mode
     assert_eq!(provider.events("refused").await, [""; 0], "no refresh token was used twice");
 }
 
+// covers: AU-22, AU-28, AU-33, AU-44, AU-46
 #[tokio::test]
 async fn logs_in_steps_up_and_refreshes() {
     let _alone = ALONE.lock().await;
@@ -171,6 +172,7 @@ async fn a_person_enters_the_code_of_a_device() {
 }
 
 /// Tokens that mean nothing to the server are introspected, and revoked when the user logs out.
+// covers: AU-6
 #[tokio::test]
 async fn logging_out_revokes_tokens() {
     let _alone = ALONE.lock().await;
@@ -258,6 +260,7 @@ async fn machines_log_in_with_a_secret_or_a_key() {
 }
 
 /// A token for another resource of the same issuer is of no use here.
+// covers: AU-5
 #[tokio::test]
 async fn tokens_of_another_audience_are_refused() {
     let provider = Program::provider(&[]).await;

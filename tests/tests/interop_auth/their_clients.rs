@@ -6,6 +6,7 @@ use crate::program::{ALONE, Program, drive_python, drive_typescript};
 /// Seconds that tokens live where they are refreshed.
 const LIFETIME: &str = "8";
 
+// covers: AU-1, AU-2, AU-3, AU-8
 #[tokio::test]
 async fn typescript_logs_in_steps_up_and_refreshes() {
     let _alone = ALONE.lock().await;
@@ -41,6 +42,7 @@ async fn python_logs_in_steps_up_and_refreshes() {
     drive_python(&[&server.url, "bob", "--lifetime", LIFETIME], 6).await;
 }
 
+// covers: AU-1, AU-2
 #[tokio::test]
 async fn python_logs_in_with_a_session() {
     let _alone = ALONE.lock().await;
