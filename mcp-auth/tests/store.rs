@@ -224,10 +224,11 @@ async fn a_temporary_file_of_a_killed_process_is_no_obstacle() {
     let store = directory.store();
     store.save(&key("a"), &record("1")).await.unwrap();
     let rest = directory.path().with_file_name(format!("logins.json.{}-0-0000000000000000.tmp", std::process::id()));
-    std::fs::write(rest, "{\"version\":1,\"rec").unwrap();
+    std::fs::write(&rest, "{\"version\":1,\"rec").unwrap();
     assert_eq!(store.load(&key("a")).await.unwrap(), Some(record("1")));
     store.save(&key("a"), &record("2")).await.unwrap();
     assert_eq!(store.load(&key("a")).await.unwrap(), Some(record("2")));
+    assert!(!rest.exists(), "its secrets are removed");
 }
 
 #[tokio::test]

@@ -381,7 +381,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets how long a server may take for the handshake. Defaults to 60 seconds.
+    /// Sets how long a server may take for the handshake. The time that a user needs to log in is not counted. Defaults to 60
+    /// seconds.
     pub fn handshake_timeout(mut self, timeout: Duration) -> Self {
         self.handshake_timeout = timeout;
         self

@@ -58,7 +58,7 @@
 //!
 //! The methods of [`Client`] return a [`Call`], which is sent when it is awaited. A call has two timeouts:
 //! [`idle_timeout`](Call::idle_timeout), which progress notifications restart, and [`total_timeout`](Call::total_timeout).
-//! Dropping the future cancels the call, also on the server.
+//! Neither runs while a user logs in for the call. Dropping the future cancels the call, also on the server.
 //!
 //! - A call waits while there is no connection, such as while a server is restarted, and while too many calls are in flight.
 //! - If a legacy server has lost the session, the client initializes a new one and repeats, once, the calls that failed

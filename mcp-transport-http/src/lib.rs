@@ -21,6 +21,7 @@
 //! | Allow hosts and origins, set limits, select a server per request | [`HttpOptions`], [`Refusal`] |
 //! | Enable sessions for legacy clients, store them | [`SessionMode`], [`SessionOptions`], [`session`] |
 //! | Close a response stream while its request continues | [`ResponseStream`] |
+//! | Serve with TLS (feature `serve-tls`) | `HttpServer::tls`, `ServerTls` |
 //! | Shut down gracefully | [`HttpService::drain`], [`Drained`], [`shutdown_signal`] |
 //! | Serve clients that only support HTTP+SSE (2024-11-05) | [`HttpService::legacy_sse`], [`LegacySseService`] |
 //! | Encode and decode header values in a gateway | [`header_encoding`] |
@@ -55,6 +56,7 @@
 //! | `serve` (default) | [`serve`] and [`HttpServer`], on hyper; implies `server` |
 //! | `http2` (default) | HTTP/2 for [`HttpServer`], next to HTTP/1.1; implies `serve` |
 //! | `server` | [`HttpService`], for any HTTP server |
+//! | `serve-tls` | TLS for [`HttpServer`], on rustls; implies `serve` |
 //! | `client` | `HttpTransport`, on reqwest |
 //! | `client-tls` | `https` and HTTP/2 for `HttpTransport`; implies `client` |
 #![cfg_attr(feature = "client", doc = include_str!("client/guide.md"))]
@@ -86,10 +88,12 @@ pub use client::{
 pub use mcp_session as session;
 #[cfg(feature = "server")]
 pub use mcp_session::{SessionMetrics, SessionOptions};
+#[cfg(feature = "serve-tls")]
+pub use server::ServerTls;
 #[cfg(feature = "server")]
 pub use server::{
     Drained, HttpOptions, HttpService, LegacySseError, LegacySseService, Refusal, ResponseBody, ResponseFuture,
     ResponseStream, SessionMigration, SessionMode, StartError, ValidUntil,
 };
 #[cfg(feature = "serve")]
-pub use server::{HttpServer, serve, shutdown_signal};
+pub use server::{HttpServer, RequestBody, RoutedService, RoutedServiceFuture, serve, shutdown_signal};

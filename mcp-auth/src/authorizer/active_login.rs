@@ -74,6 +74,11 @@ impl ActiveLogin {
         self.saved.grant.tokens.refresh_token.is_some()
     }
 
+    /// Whether the tokens come from a refresh and were never accepted, although they are fresh.
+    pub(super) fn is_refused_refresh(&self) -> bool {
+        self.origin == Origin::Refresh && !self.is_accepted() && self.freshness() == Freshness::Fresh
+    }
+
     /// Whether another login has the same tokens.
     pub(super) fn has_tokens_of(&self, other: &SavedGrant) -> bool {
         self.saved.grant.tokens.access_token == other.grant.tokens.access_token

@@ -251,6 +251,18 @@ impl Core {
         flight
     }
 
+    /// Waits until tokens are replaced. Returns `None` if that needs a user: only failures that can pass are errors.
+    async fn renewed(self: &Arc<Self>, stale: Arc<ActiveLogin>) -> Renewed {
+        match self.start_renewal(Some(stale)).await {
+            Err(OAuthFailure::Login(error)) if !error.is_transient() && !self.settings.is_unattended() => {
+                tracing::info!(server = %self.settings.server, %error, "the tokens cannot be refreshed");
+                self.set_ended(error);
+                Ok(None)
+            }
+            renewed => renewed,
+        }
+    }
+
     /// Joins the login in flight, or starts one.
     async fn start_login(self: &Arc<Self>, reason: LoginReason) -> Renewed {
         if self.settings.is_unattended() {
@@ -319,10 +331,12 @@ impl Core {
     async fn logout(&self) -> Result<(), OAuthFailure> {
         let lock = self.logins.lock().await?;
         let saved = self.logins.load().await?;
-        self.set_active(None);
+        // Tokens that could not be saved are newer than those of the store.
+        let unsaved = self.state().active.take().filter(|active| !active.is_saved);
         self.logins.remove().await?;
         drop(lock);
-        let Some(SavedGrant { grant, key, .. }) = saved.grant else { return Ok(()) };
+        let grant = unsaved.map(|active| active.saved.clone()).or(saved.grant);
+        let Some(SavedGrant { grant, key, .. }) = grant else { return Ok(()) };
         let mut revocation = Revocation::new(grant);
         loop {
             match revocation.poll() {
@@ -355,7 +369,7 @@ impl Core {
             }
             Freshness::Ageing => {}
             Freshness::Expired if self.is_renewable(&active) => {
-                let renewed = self.start_renewal(Some(active)).await?;
+                let renewed = self.renewed(active).await?;
                 return Ok(renewed.map(|renewed| renewed.credential.clone()));
             }
             // The server refuses the request, and the user logs in.
@@ -394,7 +408,7 @@ impl Core {
                 }
                 if !(is_new && active.origin == Origin::Refresh) && self.is_renewable(active) {
                     self.state().challenges.clone_from(&challenges);
-                    if let Some(renewed) = self.start_renewal(Some(Arc::clone(active))).await? {
+                    if let Some(renewed) = self.renewed(Arc::clone(active)).await? {
                         return Ok(Some(renewed.credential.clone()));
                     }
                 }

@@ -44,8 +44,10 @@ impl Core {
             Some(stale) if !stale.is_saved => Some(stale.saved.clone()),
             _ => saved.grant.clone(),
         };
+        // Tokens that were refreshed a moment ago and are replaced already were refused: another refresh does not help.
+        let was_refused = stale.is_some_and(ActiveLogin::is_refused_refresh);
         let renewed = match grant {
-            Some(grant) if grant.grant.tokens.refresh_token.is_some() => self.refresh(grant).await,
+            Some(grant) if grant.grant.tokens.refresh_token.is_some() && !was_refused => self.refresh(grant).await,
             grant if self.settings.is_unattended() => self.log_in_unattended(grant, saved).await,
             _ => Ok(None),
         };
@@ -101,12 +103,12 @@ impl Core {
                     tracing::debug!(server = %self.settings.server, "the tokens were refreshed");
                     return Ok(Some(active));
                 }
-                Action::Failed(error) if error.is_transient() => return Err(error.into()),
-                Action::Failed(error) => {
+                Action::Failed(error) if error.needs_login() => {
                     tracing::info!(server = %self.settings.server, %error, "the login has ended");
                     self.set_ended(error);
                     return Ok(None);
                 }
+                Action::Failed(error) => return Err(error.into()),
                 Action::OpenBrowser(_)
                 | Action::ShowDeviceCode(_)
                 | Action::WaitUntil(_)

@@ -91,9 +91,11 @@ impl LoginSession<'_> {
                 Action::AskForClient { issuer } => match &self.settings.interaction {
                     Interaction::Browser(prompt) => match prompt.client(&issuer).await? {
                         Some(client) => login.handle_client(&client),
-                        None => login.handle_declined(),
+                        None => return Err(LoginError::NoRegistration { issuer }.into()),
                     },
-                    Interaction::Device(_) | Interaction::None => login.handle_declined(),
+                    Interaction::Device(_) | Interaction::None => {
+                        return Err(LoginError::NoRegistration { issuer }.into());
+                    }
                 },
                 Action::SupplyAssertion(request) => match &self.settings.assertions {
                     Some(source) => login.handle_assertion(source.assertion(&request).await?),

@@ -3,12 +3,14 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_auth::Scopes;
 use mcp_auth::authorizer::{
-    DevicePrompt, LoginPrompt, LoopbackListener, OAuthFailure, PendingLogin, PromptError, RedirectCheck, async_trait,
+    AssertionSource, DevicePrompt, LoginPrompt, LoopbackListener, OAuthFailure, PendingLogin, PromptError,
+    RedirectCheck, async_trait,
 };
-use mcp_auth::client::{DeviceCode, OpenBrowser, PreRegistered};
+use mcp_auth::client::{AssertionKind, AssertionRequest, ClientAuthentication, DeviceCode, OpenBrowser, PreRegistered};
+use mcp_auth::jose::SigningKey;
 use mcp_auth::store::{FileStore, MemoryStore};
+use mcp_auth::{Scopes, Secret};
 
 use crate::support::{Agreeing, Servers, claims};
 use crate::{Directory, connect, oauth, ping};
@@ -192,6 +194,39 @@ async fn a_client_logs_in_as_itself_without_a_user_and_again_when_its_token_expi
     }
     let logins = servers.ledger().logins;
     assert!((2..=4).contains(&logins), "{logins}");
+}
+
+#[tokio::test]
+async fn a_client_authenticates_with_its_key() {
+    let servers = Servers::start().await;
+    let key = SigningKey::generate().unwrap().key_id("key 1");
+    let registered = PreRegistered::new("machine").authentication(ClientAuthentication::PrivateKeyJwt);
+    let oauth = oauth(&servers).client(registered).client_key(key).client_credentials().build().unwrap();
+    ping(&connect(&servers, &oauth).await.unwrap()).await.unwrap();
+    let ledger = servers.ledger();
+    let assertion = claims(&ledger.assertions[0]["client_assertion"]);
+    assert_eq!((&assertion["iss"], &assertion["sub"]), (&"machine".into(), &"machine".into()));
+    assert_eq!(assertion["aud"], servers.url.as_str());
+}
+
+struct Platform;
+
+#[async_trait]
+impl AssertionSource for Platform {
+    async fn assertion(&self, request: &AssertionRequest) -> Result<Secret, PromptError> {
+        assert_eq!(request.kind, AssertionKind::Workload);
+        Ok(Secret::new(format!("workload-hunter2 for {}", request.audience)))
+    }
+}
+
+// covers: EX-5
+#[tokio::test]
+async fn a_workload_logs_in_with_what_its_platform_issued() {
+    let servers = Servers::start().await;
+    let oauth = oauth(&servers).client(PreRegistered::new("workload")).workload_identity(Platform).build().unwrap();
+    ping(&connect(&servers, &oauth).await.unwrap()).await.unwrap();
+    let ledger = servers.ledger();
+    assert_eq!(ledger.assertions[0]["assertion"], format!("workload-hunter2 for {}", servers.url));
 }
 
 #[tokio::test]

@@ -264,3 +264,20 @@ async fn a_damaged_store_is_an_error_that_names_the_file() {
     assert_eq!(*agreeing.asked.lock().unwrap(), 0);
     assert_eq!(std::fs::read_to_string(directory.file()).unwrap(), "{");
 }
+
+#[tokio::test]
+async fn a_refresh_that_is_refused_for_another_reason_keeps_the_tokens_and_lets_the_user_log_in() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let (agreeing, store) = (Agreeing::default(), MemoryStore::new());
+    let oauth = oauth(&servers).prompt(agreeing.clone()).store(store.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    let key = StoreKey::login(&servers.server(), None);
+    let before = store.load(&key).await.unwrap().unwrap();
+    expire().await;
+    servers.ledger().refusal = Some((StatusCode::BAD_REQUEST, json!({ "error": "unauthorized_client" })));
+    oauth.credential().await.unwrap();
+    assert_eq!(store.load(&key).await.unwrap(), Some(before), "only `invalid_grant` gives tokens up");
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    assert_eq!(*agreeing.asked.lock().unwrap(), 2);
+}

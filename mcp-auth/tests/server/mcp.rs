@@ -1,5 +1,6 @@
 //! An MCP server behind the layer, with clients of both eras.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,8 +9,10 @@ use http::request::Parts;
 use mcp_auth::server::{BytesBody, Protected};
 use mcp_server::extract::Extension;
 use mcp_server::{AuthInfo, Principal, Server, tool_fn};
-use mcp_transport_http::{HttpOptions, HttpService, SessionMode};
+use mcp_transport_http::{HttpOptions, HttpServer, HttpService, SessionMode};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 use tower_layer::Layer as _;
 use tower_service::Service as _;
@@ -23,8 +26,10 @@ async fn whoami(auth: AuthInfo, user: Principal, Extension(parts): Extension<Par
     format!("{} {:?}", auth.subject(), auth.scopes().collect::<Vec<_>>())
 }
 
-fn service(key: &Key, sessions: SessionMode) -> Protected<HttpService> {
-    let remove = async || panic!("the handler must not be called");
+fn http_service(sessions: SessionMode) -> HttpService {
+    async fn remove() -> &'static str {
+        panic!("the handler must not be called")
+    }
     let server = Server::builder("members", "1.0")
         .tool(tool_fn("whoami", whoami))
         .tool(tool_fn("write", async || "written").requires_scope("books:write"))
@@ -33,7 +38,11 @@ fn service(key: &Key, sessions: SessionMode) -> Protected<HttpService> {
         .build()
         .expect("a server");
     let options = HttpOptions::default().allow_host("api.example.com").sessions(sessions);
-    resource(key).layer().expect("a valid value").layer(HttpService::with_options(server, options))
+    HttpService::with_options(server, options)
+}
+
+fn service(key: &Key, sessions: SessionMode) -> Protected<HttpService> {
+    resource(key).layer().expect("a layer").layer(http_service(sessions))
 }
 
 async fn send(service: &Protected<HttpService>, request: http::request::Builder, body: &Value) -> Answer {
@@ -195,4 +204,76 @@ async fn a_stream_ends_with_its_token_unless_a_newer_one_came() {
         let ((_, elapsed), ()) = tokio::join!(listen(&service, &first), renew);
         assert!(is_about(elapsed, expected), "{newer}: {elapsed:?}");
     }
+}
+
+/// A legacy client keeps its stream as long as it sends requests with newer tokens.
+// covers: AU-4, AU-6
+#[tokio::test(start_paused = true)]
+async fn the_stream_of_a_session_ends_with_its_token_unless_a_newer_one_came() {
+    let key = Key::es256("a");
+    let bearer = |seconds: u64| format!("Bearer {}", key.sign(&claims_with(json!({ "exp": now() + seconds }))));
+    for (is_renewed, expected) in [(false, 60), (true, 300)] {
+        let service = service(&key, SessionMode::Stateful);
+        let initialize = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
+        });
+        let (request, body) = legacy("initialize", &initialize);
+        let started = send(&service, request.header("authorization", bearer(60)), &body).await;
+        let session = started.headers["mcp-session-id"].clone();
+        let get = Request::get("/mcp").header("mcp-session-id", &session).header("authorization", bearer(60));
+        let listen = async {
+            let start = Instant::now();
+            let answer = send(&service, get, &Value::Null).await;
+            assert_eq!(answer.status, 200, "{answer:?}");
+            assert!(answer.body.ends_with(": the access token has expired\n\n"), "{answer:?}");
+            start.elapsed()
+        };
+        let renew = async {
+            sleep(Duration::from_secs(30)).await;
+            let (request, body) = legacy("tools/list", &json!({}));
+            let bearer = bearer(if is_renewed { 300 } else { 40 });
+            let request = request.header("mcp-session-id", &session).header("authorization", bearer);
+            assert_eq!(send(&service, request, &body).await.status, 200);
+        };
+        let (elapsed, ()) = tokio::join!(listen, renew);
+        assert!(elapsed.as_secs().abs_diff(expected) <= 5, "{elapsed:?}");
+    }
+}
+
+/// Sends one request over a connection of its own.
+async fn send_over_socket(address: SocketAddr, head: &str, body: &str) -> String {
+    let mut socket = TcpStream::connect(address).await.expect("a connection");
+    let request = format!(
+        "{head}\r\nhost: api.example.com\r\nconnection: close\r\ncontent-type: application/json\r\n\
+         accept: application/json, text/event-stream\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    socket.write_all(request.as_bytes()).await.expect("a request");
+    let mut response = String::new();
+    socket.read_to_string(&mut response).await.expect("a response");
+    response
+}
+
+// covers: AU-1, AU-2, AU-4
+#[tokio::test]
+async fn a_server_with_the_layer_serves_metadata_and_refuses_others() {
+    let key = Key::es256("a");
+    let listener = HttpServer::bind("127.0.0.1:0").await.unwrap().layer(resource(&key).layer().unwrap());
+    let address = listener.address();
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let service = http_service(SessionMode::Stateless);
+    let serving = tokio::spawn(listener.serve(service, async { drop(stopped.await) }));
+    let metadata = send_over_socket(address, "GET /.well-known/oauth-protected-resource/mcp HTTP/1.1", "").await;
+    assert!(metadata.starts_with("HTTP/1.1 200 ") && metadata.contains("https://issuer.example.com"), "{metadata}");
+    let (_, call) = legacy("tools/call", &json!({ "name": "whoami", "arguments": {} }));
+    let head = "POST /mcp HTTP/1.1\r\nmcp-protocol-version: 2025-11-25";
+    let refused = send_over_socket(address, head, &call.to_string()).await;
+    assert!(refused.starts_with("HTTP/1.1 401 ") && refused.contains("www-authenticate: Bearer "), "{refused}");
+    let head = format!("{head}\r\nauthorization: Bearer {}", key.sign(&claims()));
+    let served = send_over_socket(address, &head, &call.to_string()).await;
+    assert!(served.starts_with("HTTP/1.1 200 ") && served.contains("alice"), "{served}");
+    let elsewhere = send_over_socket(address, &head.replace("/mcp", "/other"), "{}").await;
+    assert!(elsewhere.starts_with("HTTP/1.1 404 "), "{elsewhere}");
+    drop(stop);
+    assert_eq!(serving.await.unwrap().aborted, 0);
 }

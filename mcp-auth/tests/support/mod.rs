@@ -52,6 +52,8 @@ pub struct Ledger {
     pub calls: usize,
     pub refusals: usize,
     pub revoked: Vec<String>,
+    /// The parameters of logins without a user.
+    pub assertions: Vec<BTreeMap<String, String>>,
     /// All tokens, codes and secrets that were issued.
     pub secrets: Vec<String>,
     tokens: BTreeMap<String, AccessToken>,
@@ -143,6 +145,7 @@ impl Servers {
             calls: 0,
             refusals: 0,
             revoked: Vec::new(),
+            assertions: Vec::new(),
             secrets: Vec::new(),
             tokens: BTreeMap::new(),
             refresh_tokens: BTreeMap::new(),
@@ -246,9 +249,10 @@ async fn server_metadata(State(servers): State<Servers>) -> Json<Value> {
         "response_types_supported": ["code"],
         "grant_types_supported": [
             "authorization_code", "refresh_token", "client_credentials", "urn:ietf:params:oauth:grant-type:device_code",
+            "urn:ietf:params:oauth:grant-type:jwt-bearer",
         ],
         "code_challenge_methods_supported": ["S256"],
-        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic"],
+        "token_endpoint_auth_methods_supported": ["none", "client_secret_basic", "private_key_jwt"],
         "authorization_response_iss_parameter_supported": true,
         "dpop_signing_alg_values_supported": ["ES256"],
     }))
@@ -340,8 +344,9 @@ async fn issue(servers: &Servers, headers: &HeaderMap, parameters: &Parameters) 
                 }
                 (ledger.issue(family, &scope), ledger.on_refresh.clone())
             }
-            "client_credentials" => {
+            "client_credentials" | "urn:ietf:params:oauth:grant-type:jwt-bearer" => {
                 ledger.logins += 1;
+                ledger.assertions.push(parameters.clone());
                 let family = ledger.serial;
                 let mut tokens = ledger.issue(family, parameter("scope"));
                 tokens.as_object_mut().unwrap().remove("refresh_token");

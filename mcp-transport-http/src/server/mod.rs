@@ -27,7 +27,9 @@ pub use refusal::Refusal;
 pub use response_future::ResponseFuture;
 pub use service::{HttpService, ValidUntil};
 pub use shutdown::Drained;
+#[cfg(feature = "serve-tls")]
+pub use socket::ServerTls;
 #[cfg(feature = "serve")]
-pub use socket::{HttpServer, serve, shutdown_signal};
+pub use socket::{HttpServer, RequestBody, RoutedService, RoutedServiceFuture, serve, shutdown_signal};
 pub use start_error::StartError;
 pub use stateful::{ResponseStream, SessionMigration};

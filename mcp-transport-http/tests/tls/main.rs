@@ -2,6 +2,7 @@
 
 mod certificates;
 mod client;
+mod server;
 
 use std::time::Duration;
 

@@ -20,14 +20,15 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// The lock is attempted again and again: a thread that waits in the operating system could not be stopped when the time is over
 /// or the login is cancelled, and would keep the runtime from shutting down.
 pub(in crate::store) async fn lock(path: &Path, timeout: Duration) -> Result<StoreLock, StoreError> {
-    let deadline = Instant::now() + timeout;
+    // Without an end if the time is too long to be expressed.
+    let deadline = Instant::now().checked_add(timeout);
     let mut pause = FIRST_PAUSE;
     loop {
         let attempted = path.to_owned();
         let result = tokio::task::spawn_blocking(move || try_lock(&attempted)).await;
         match result.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(Some(file)) => return Ok(StoreLock::new(file)),
-            Ok(None) if Instant::now() >= deadline => {
+            Ok(None) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
                 return Err(StoreError::Locked { store: path.display().to_string() });
             }
             Ok(None) => {}

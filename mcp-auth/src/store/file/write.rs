@@ -5,9 +5,13 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Replaces a file: writes another one that only the user can read, waits until it is on the disk, and renames it.
+/// The end of the names of files that are not complete yet.
+const TEMPORARY: &str = ".tmp";
+
+/// Replaces a file, while no other process does: writes another one that only the user can read, waits until it is on the disk, and renames it.
 pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     create_directory(path)?;
+    remove_leftovers(path);
     let temporary = temporary_path(path);
     let result = write_private(&temporary, content).and_then(|()| fs::rename(&temporary, path));
     if result.is_err() {
@@ -27,7 +31,7 @@ pub(super) fn open_lock_file(path: &Path) -> io::Result<File> {
 }
 
 fn create_directory(path: &Path) -> io::Result<()> {
-    let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) else { return Ok(()) };
+    let directory = directory_of(path);
     if directory.is_dir() {
         return Ok(());
     }
@@ -68,16 +72,33 @@ fn temporary_path(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     // With random bytes: the temporary file of a killed process with the same id can still exist.
     let random = getrandom::u64().unwrap_or_default();
-    name.push(format!(".{}-{count}-{random:016x}.tmp", std::process::id()));
+    name.push(format!(".{}-{count}-{random:016x}{TEMPORARY}", std::process::id()));
     path.with_file_name(name)
+}
+
+/// Removes the files of processes that were killed before they renamed them, as they have secrets. Those that cannot be removed
+/// are no obstacle.
+fn remove_leftovers(path: &Path) {
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return };
+    let Ok(entries) = fs::read_dir(directory_of(path)) else { return };
+    for entry in entries.flatten() {
+        let file_name = entry.file_name();
+        let rest = file_name.to_str().and_then(|found| found.strip_prefix(name)?.strip_prefix('.'));
+        if rest.is_some_and(|rest| rest.ends_with(TEMPORARY)) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Returns the directory that a file is in.
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."))
 }
 
 /// Waits until a renamed file is on the disk by its new name.
 #[cfg(unix)]
 fn sync_directory(path: &Path) -> io::Result<()> {
-    let directory =
-        path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    File::open(directory)?.sync_all()
+    File::open(directory_of(path))?.sync_all()
 }
 
 #[cfg(not(unix))]

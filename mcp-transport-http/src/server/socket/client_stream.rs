@@ -1,5 +1,7 @@
 //! The byte stream of a connection.
 
+#[cfg(feature = "http2")]
+use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,12 +9,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// A TCP stream whose first bytes were already read, and which fails if its client reads nothing.
+use super::byte_stream::ByteStream;
+
+/// A connection whose first bytes were already read, and which fails if its client reads nothing.
 pub(crate) struct ClientStream {
-    stream: TcpStream,
+    stream: ByteStream,
     /// What was read to detect the HTTP version.
     first: Bytes,
     /// How long a write may make no progress.
@@ -35,8 +38,8 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 impl ClientStream {
     /// Detects the HTTP version, by the first bytes if there is a choice.
-    pub(crate) async fn accept(stream: TcpStream, stall_timeout: Duration) -> io::Result<(HttpVersion, Self)> {
-        let (version, first) = detect_version(&stream).await?;
+    pub(crate) async fn accept(mut stream: ByteStream, stall_timeout: Duration) -> io::Result<(HttpVersion, Self)> {
+        let (version, first) = detect_version(&mut stream).await?;
         Ok((version, Self { stream, first, stall_timeout, stuck: None }))
     }
 
@@ -53,16 +56,14 @@ impl ClientStream {
 
 /// Waits for the first bytes, and returns what was read of them.
 #[cfg(feature = "http2")]
-async fn detect_version(stream: &TcpStream) -> io::Result<(HttpVersion, Bytes)> {
+async fn detect_version(stream: &mut ByteStream) -> io::Result<(HttpVersion, Bytes)> {
     let mut first = [0; PREFACE.len()];
     let mut count = 0;
     let mut version = HttpVersion::Http2;
     while version == HttpVersion::Http2 && count < PREFACE.len() {
-        stream.readable().await?;
-        let new = match stream.try_read(&mut first[count..]) {
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            read => read?,
-        };
+        let mut rest = ReadBuf::new(&mut first[count..]);
+        poll_fn(|cx| Pin::new(&mut *stream).poll_read(cx, &mut rest)).await?;
+        let new = rest.filled().len();
         count += new;
         if new == 0 || !PREFACE.starts_with(&first[..count]) {
             version = HttpVersion::Http1;
@@ -72,7 +73,7 @@ async fn detect_version(stream: &TcpStream) -> io::Result<(HttpVersion, Bytes)> 
 }
 
 #[cfg(not(feature = "http2"))]
-async fn detect_version(_: &TcpStream) -> io::Result<(HttpVersion, Bytes)> {
+async fn detect_version(_: &mut ByteStream) -> io::Result<(HttpVersion, Bytes)> {
     Ok((HttpVersion::Http1, Bytes::new()))
 }
 

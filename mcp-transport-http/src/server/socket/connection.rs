@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+use super::byte_stream::ByteStream;
 use super::client_stream::{ClientStream, HttpVersion};
 #[cfg(feature = "http2")]
 use super::http2::serve_http2;
@@ -21,6 +22,8 @@ use super::idle_timeout::IdleTimeout;
 use super::quiet_waker::QuietWaker;
 use super::routes::{ConnectionService, Routes};
 use super::stall_detector::StallDetector;
+#[cfg(feature = "serve-tls")]
+use super::tls::TlsHandshakes;
 use crate::server::unsent::UnsentFrames;
 
 /// How long a client may take to send the headers of a request, and how long a connection may be idle.
@@ -35,21 +38,44 @@ pub(super) type Reason = Box<dyn Error + Send + Sync>;
 const NO_REQUEST: &str = "header timeout: the client sends no request";
 pub(super) const STALLED: &str = "stall timeout: the client does not read";
 
+/// How connections are accepted.
+#[derive(Clone)]
+pub(super) struct ConnectionOptions {
+    pub(super) stall_timeout: Duration,
+    #[cfg(feature = "serve-tls")]
+    pub(super) tls: Option<TlsHandshakes>,
+}
+
+impl ConnectionOptions {
+    /// Completes the TLS handshake, if there is one, and detects the HTTP version.
+    #[cfg_attr(not(feature = "serve-tls"), expect(unused_variables, reason = "only TLS has a timeout of its own"))]
+    async fn accept(&self, stream: TcpStream, since: Instant) -> io::Result<(HttpVersion, ClientStream)> {
+        #[cfg(feature = "serve-tls")]
+        if let Some(tls) = &self.tls {
+            // Boxed, so that it takes no room in connections without TLS.
+            let stream = Box::pin(tls.accept(stream, since)).await?;
+            return ClientStream::accept(ByteStream::Tls(Box::new(stream)), self.stall_timeout).await;
+        }
+        ClientStream::accept(ByteStream::Plain(stream), self.stall_timeout).await
+    }
+}
+
 /// Serves the requests of a connection until it is closed. `ending` changes when no further requests are served.
 pub(crate) async fn serve_connection(
     stream: TcpStream,
     routes: Arc<Routes>,
     mut ending: watch::Receiver<bool>,
-    stall_timeout: Duration,
+    options: ConnectionOptions,
 ) {
     // Small messages are sent without delay.
     let _ = stream.set_nodelay(true);
     let since = Instant::now();
     let accepted = tokio::select! {
-        accepted = ClientStream::accept(stream, stall_timeout) => accepted,
+        accepted = options.accept(stream, since) => accepted,
         _ = ending.changed() => return,
         () = sleep_until(since + HEADER_TIMEOUT) => Err(io::Error::new(io::ErrorKind::TimedOut, NO_REQUEST)),
     };
+    let stall_timeout = options.stall_timeout;
     let served = match accepted {
         Ok((HttpVersion::Http1, stream)) => serve_http1(stream, routes, ending, since, stall_timeout).await,
         // Boxed, as it is larger and rarer.

@@ -28,7 +28,7 @@ const DISCARDED_BODIES: usize = 256;
 ///
 /// Most clients read the response only after they sent the whole request, and closing a connection with unread data
 /// resets it: such a client would never receive the refusal.
-pub(crate) struct RequestBody {
+pub struct RequestBody {
     /// Taken when this is dropped.
     body: Option<Incoming>,
     /// Whether the client waits for `100 Continue`, which reading the body would send.

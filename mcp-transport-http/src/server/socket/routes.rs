@@ -12,6 +12,7 @@ use pin_project_lite::pin_project;
 use tower_service::Service as _;
 
 use super::discard::{Discards, RequestBody};
+use super::layered::{AddLayer, LayeredService, RoutedService};
 use crate::server::body::ResponseBody;
 use crate::server::legacy_sse::{LegacySseService, method_not_allowed};
 use crate::server::refusal::Refusal;
@@ -28,23 +29,50 @@ pub(crate) struct Routes {
     service: HttpService,
     /// HTTP+SSE, and the path of its messages.
     sse: Option<(String, LegacySseService)>,
+    /// The same services with a layer around them.
+    layered: Option<LayeredService>,
     discards: Discards,
 }
 
 impl Routes {
     pub(crate) fn new(path: String, service: HttpService, sse: Option<LegacySseService>) -> Self {
         let sse = sse.map(|sse| (sse.message_path_beside(SSE_PATH), sse));
-        Self { path, service, sse, discards: Discards::default() }
+        Self { path, service, sse, layered: None, discards: Discards::default() }
+    }
+
+    /// Puts a layer around the services.
+    pub(super) fn layer(self, add: AddLayer) -> Self {
+        let (service, discards) = (self.service.clone(), self.discards.clone());
+        let http = service.clone();
+        let layered = add(RoutedService(Arc::new(self)));
+        // Responses of layers are counted until they are sent, as refusals of the service are.
+        let counted = move |request| -> BoxFuture<_> {
+            let (response, http) = (layered(request), http.clone());
+            Box::pin(async move {
+                let mut response = response.await?;
+                http.0.count_unsent(&mut response);
+                Ok(response)
+            })
+        };
+        Self { path: String::new(), service, sse: None, layered: Some(Arc::new(counted)), discards }
     }
 
     fn call(&self, request: Request<Incoming>) -> Routed {
         let (parts, body) = request.into_parts();
         let body = self.discards.wrap(&parts.headers, body);
-        if parts.uri.path() == self.path {
+        self.route(Request::from_parts(parts, body))
+    }
+
+    pub(super) fn route(&self, request: Request<RequestBody>) -> Routed {
+        if let Some(layered) = &self.layered {
+            return Routed::Boxed { response: layered(request) };
+        }
+        if request.uri().path() == self.path {
+            let (parts, body) = request.into_parts();
             return Routed::Service { response: self.service.respond(parts, body) };
         }
-        match self.call_sse(Request::from_parts(parts, body)) {
-            Ok(response) => Routed::Sse { response },
+        match self.call_sse(request) {
+            Ok(response) => Routed::Boxed { response },
             Err(refusal) => Routed::Refused { response: Some(self.service.0.finish(Err(refusal))) },
         }
     }
@@ -97,11 +125,24 @@ pin_project! {
 pin_project! {
     /// The service that a request is routed to.
     #[project = RoutedProjection]
-    enum Routed {
+    pub(super) enum Routed {
         // Nearly all requests are of this kind, and are not boxed for the sake of others.
         Service { #[pin] response: ResponseFuture<RequestBody> },
-        Sse { response: BoxFuture<Result<Response<ResponseBody>, Infallible>> },
+        Boxed { response: BoxFuture<Result<Response<ResponseBody>, Infallible>> },
         Refused { response: Option<Response<ResponseBody>> },
+    }
+}
+
+impl Routed {
+    pub(super) fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<Response<ResponseBody>, Infallible>> {
+        match self.project() {
+            RoutedProjection::Service { response } => response.poll(cx),
+            RoutedProjection::Boxed { response } => response.as_mut().poll(cx),
+            // Without a response the future was polled after it was ready.
+            RoutedProjection::Refused { response } => {
+                response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
+            }
+        }
     }
 }
 
@@ -110,15 +151,7 @@ impl Future for RoutedFuture {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let response = match this.routed.project() {
-            RoutedProjection::Service { response } => response.poll(cx),
-            RoutedProjection::Sse { response } => response.as_mut().poll(cx),
-            // Without a response the future was polled after it was ready.
-            RoutedProjection::Refused { response } => {
-                response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
-            }
-        };
-        let mut response = ready!(response)?;
+        let mut response = ready!(this.routed.poll(cx))?;
         response.body_mut().set_request(this.request.take());
         Poll::Ready(Ok(response))
     }

@@ -1,18 +1,27 @@
 //! The HTTP server: accepts connections and routes their requests.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{Request, Response};
 use mcp_server::Server;
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
+use tower_layer::Layer;
+use tower_service::Service;
 
-use super::connection::serve_connection;
+use super::connection::{ConnectionOptions, serve_connection};
+use super::discard::RequestBody;
+use super::layered::{AddLayer, RoutedService, add_layer};
 use super::routes::Routes;
+#[cfg(feature = "serve-tls")]
+use super::tls::ServerTls;
+use crate::server::body::ResponseBody;
 use crate::server::legacy_sse::LegacySseService;
 use crate::server::options::HttpOptions;
 use crate::server::pacer::after;
@@ -79,7 +88,6 @@ pub async fn shutdown_signal() {
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug)]
 #[must_use]
 pub struct HttpServer {
     listener: TcpListener,
@@ -89,6 +97,15 @@ pub struct HttpServer {
     max_connections: usize,
     drain_timeout: Duration,
     stall_timeout: Duration,
+    #[cfg(feature = "serve-tls")]
+    tls: Option<ServerTls>,
+    layers: Vec<AddLayer>,
+}
+
+impl std::fmt::Debug for HttpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpServer").field("address", &self.address).field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 /// How long clients may take to read their responses after the drain.
@@ -120,6 +137,9 @@ impl HttpServer {
             max_connections: 10_000,
             drain_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(60),
+            #[cfg(feature = "serve-tls")]
+            tls: None,
+            layers: Vec::new(),
         })
     }
 
@@ -172,6 +192,29 @@ impl HttpServer {
         self
     }
 
+    /// Serves with TLS. All limits of connections apply; the handshake has a timeout of its own.
+    #[cfg(feature = "serve-tls")]
+    pub fn tls(mut self, tls: ServerTls) -> Self {
+        self.tls = Some(tls);
+        self
+    }
+
+    /// Puts a [tower](https://docs.rs/tower) layer around the services of all paths, such as one that authenticates. A further
+    /// layer goes around those before it.
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<RoutedService> + Send + 'static,
+        L::Service: Service<Request<RequestBody>, Response = Response<ResponseBody>, Error = Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <L::Service as Service<Request<RequestBody>>>::Future: Send,
+    {
+        self.layers.push(add_layer(layer));
+        self
+    }
+
     /// Returns the address that the server is bound to.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
@@ -186,7 +229,17 @@ impl HttpServer {
             // `0.0.0.0` accepts connections, but is not an address to connect to.
             address.set_ip(if address.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
         }
-        format!("http://{address}{}", self.path)
+        format!("{}://{address}{}", self.scheme(), self.path)
+    }
+
+    #[cfg(feature = "serve-tls")]
+    fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    #[cfg(not(feature = "serve-tls"))]
+    fn scheme(&self) -> &'static str {
+        "http"
     }
 
     /// Serves until `stop` completes, then drains for up to [`drain_timeout`](Self::drain_timeout).
@@ -194,20 +247,36 @@ impl HttpServer {
         let mut stop = pin!(stop);
         let places = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let other = self.sse.as_ref().map(LegacySseService::http).filter(|http| !Arc::ptr_eq(&http.0, &service.0));
-        let routes = Arc::new(Routes::new(self.path, service.clone(), self.sse));
+        let routes = Routes::new(self.path, service.clone(), self.sse);
+        let routes = Arc::new(self.layers.into_iter().fold(routes, Routes::layer));
         let (ending, _) = watch::channel(false);
         let mut connections = JoinSet::new();
+        let options = ConnectionOptions {
+            stall_timeout: self.stall_timeout,
+            #[cfg(feature = "serve-tls")]
+            tls: self.tls.as_ref().map(ServerTls::handshakes),
+        };
+        #[cfg(feature = "serve-tls")]
+        let mut reload = pin!(async {
+            match self.tls {
+                Some(tls) => tls.reload().await,
+                None => std::future::pending().await,
+            }
+        });
+        #[cfg(not(feature = "serve-tls"))]
+        let mut reload = std::future::pending::<()>();
         loop {
             let accepted = tokio::select! {
                 () = &mut stop => break,
                 accepted = accept(&self.listener, &places) => accepted,
                 // Reaps closed connections.
                 Some(_) = connections.join_next() => continue,
+                () = &mut reload => continue,
             };
             let (stream, place) = accepted;
-            let (routes, ending) = (Arc::clone(&routes), ending.subscribe());
+            let (routes, ending, options) = (Arc::clone(&routes), ending.subscribe(), options.clone());
             connections.spawn(async move {
-                serve_connection(stream, routes, ending, self.stall_timeout).await;
+                serve_connection(stream, routes, ending, options).await;
                 drop(place);
             });
         }
