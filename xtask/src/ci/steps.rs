@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::Lane::{self, Background, First, Foreground};
-use super::tools::{self, CARGO_HACK, CXX, MINGW, NODE, NPM, PYTHON, REDIS, WINE};
+use super::tools::{self, CARGO_HACK, CHROMIUM, CXX, MINGW, NODE, NPM, PYTHON, REDIS, WINE};
 use super::{Checked, Step, dependencies, hello_world, licences, minimal, spelling, unused};
 use crate::{api, codegen, conformance, coverage, fuzz, import, process, windows, workspace};
 
@@ -26,7 +26,7 @@ const WASM_TARGETS: [&str; 2] = ["wasm32-unknown-unknown", "wasm32-wasip1"];
 
 /// Tests that need more than Rust. They run only if they are named.
 const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
-const INTEROP_TESTS: [&str; 3] = ["interop_stdio", "interop_http", "client_interop"];
+const INTEROP_TESTS: [&str; 4] = ["interop_stdio", "interop_http", "client_interop", "interop_auth"];
 const SCHEMA_TESTS: [&str; 1] = ["official"];
 
 pub(super) const STEPS: [Step; 26] = [
@@ -40,7 +40,7 @@ pub(super) const STEPS: [Step; 26] = [
     step("build", "the tests compile", First, build),
     step("tests", "what the README tells contributors to run", Background, tests),
     step("redis", "sessions in Redis", Background, redis),
-    step("interop", "clients and servers of the official packages, and of rmcp", Background, interop),
+    step("interop", "clients and servers of the official packages and of rmcp, and logging in", Background, interop),
     step("conformance", "the official conformance suite", Background, conformance),
     step("codegen", "the generated code is up to date", Foreground, codegen),
     step("coverage", "every requirement has a test or a reason", Foreground, coverage),
@@ -124,7 +124,7 @@ fn redis() -> Result<Checked, String> {
 }
 
 fn interop() -> Result<Checked, String> {
-    tools::with(&[PYTHON, NPM], || {
+    tools::with(&[PYTHON, NPM, CHROMIUM], || {
         run(Command::new("bash").arg("tests/interop/install"))?;
         done(&mut named_tests(&INTEROP_TESTS))
     })

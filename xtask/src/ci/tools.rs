@@ -20,12 +20,14 @@ pub(super) const REDIS: Tool = Tool { program: "redis-server", packages: "redis-
 pub(super) const PYTHON: Tool = Tool { program: "python3", packages: "python3 python3-venv" };
 pub(super) const NPM: Tool = Tool { program: "npm", packages: "npm" };
 pub(super) const NODE: Tool = Tool { program: "node", packages: "nodejs" };
+/// The tests drive a browser that does what a person does to log in.
+pub(super) const CHROMIUM: Tool = Tool { program: "chromium", packages: "chromium" };
 pub(super) const WINE: Tool = Tool { program: "wine", packages: "wine wine64" };
 pub(super) const MINGW: Tool = Tool { program: "x86_64-w64-mingw32-gcc", packages: "gcc-mingw-w64-x86-64-win32" };
 pub(super) const CXX: Tool = Tool { program: "c++", packages: "g++" };
 
 /// All that Debian has; `rustup` installs the rest.
-const ALL: [&Tool; 7] = [&REDIS, &PYTHON, &NPM, &NODE, &WINE, &MINGW, &CXX];
+const ALL: [&Tool; 8] = [&REDIS, &PYTHON, &NPM, &NODE, &CHROMIUM, &WINE, &MINGW, &CXX];
 
 /// Installs what is missing, while the first steps compile. Whatever fails here is reported by the step that needs it.
 pub(super) fn install_in_background() -> Result<(Running, PathBuf), String> {

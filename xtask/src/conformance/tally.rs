@@ -131,9 +131,10 @@ impl Scenario {
 }
 
 /// Finds `server-<name>-<time>`, or `<name>-<time>` of a client. Names begin with one another, but a time always has the
-/// same length.
+/// same length. A name such as `auth/dpop` is a path.
 fn folder(results: &Path, name: &str) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(results).ok()?;
+    let (group, name) = name.rsplit_once('/').unwrap_or(("", name));
+    let entries = std::fs::read_dir(results.join(group)).ok()?;
     let mut folders = entries.filter_map(|entry| Some(entry.ok()?.path()));
     folders.find(|path| path.file_name().is_some_and(|folder| belongs_to(&folder.to_string_lossy(), name)))
 }

@@ -5,6 +5,8 @@
 
 #![forbid(unsafe_code)]
 
+mod auth;
+
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -48,7 +50,7 @@ async fn run() -> Outcome {
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO")?;
     let version = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION")?;
     let revision = ProtocolVersion::from(version).revision().ok_or("a revision that is not known")?;
-    let client = connect(&url, revision).await?;
+    let client = connect(&url, &scenario, revision).await?;
     match scenario.as_str() {
         "initialize" | "request-metadata" | "json-schema-ref-no-deref" => client.tools().all().await.map(drop)?,
         "tools_call" => add_numbers(&client).await?,
@@ -59,14 +61,20 @@ async fn run() -> Outcome {
         "http-custom-headers" => call_as_told(&client).await?,
         "http-invalid-tool-headers" => call_all(&client).await?,
         "json-schema-2020-12-preservation" => send_schema_back(&client).await?,
+        name if is_about_authorization(name) => call(&client, "test-tool").await?,
         _ => return Err(format!("there is no scenario `{scenario}` here").into()),
     }
     client.close().await;
     Ok(())
 }
 
+/// Whether the client has to log in. What it does then is the same in all of these scenarios.
+fn is_about_authorization(scenario: &str) -> bool {
+    scenario.starts_with("auth/")
+}
+
 /// A client that can do everything for a server.
-async fn connect(url: &str, revision: Revision) -> Outcome<Client> {
+async fn connect(url: &str, scenario: &str, revision: Revision) -> Outcome<Client> {
     let mode = if revision.era() == Era::Modern { Mode::Modern } else { Mode::Legacy };
     let builder = Client::builder("conformance-client", "1.0")
         .mode(mode)
@@ -77,7 +85,11 @@ async fn connect(url: &str, revision: Revision) -> Outcome<Client> {
             CreateMessageResult::new(Role::ASSISTANT, SamplingContent::from(TextContent::new("Paris")), "a-model")
         })
         .roots([Root::new("file:///work")]);
-    Ok(builder.connect(HttpTransport::new(url)?).await?)
+    let mut transport = HttpTransport::new(url)?;
+    if is_about_authorization(scenario) {
+        transport = transport.authorizer(auth::authorizer(url, scenario)?);
+    }
+    Ok(builder.connect(transport).await?)
 }
 
 async fn call(client: &Client, tool: &str) -> Outcome {
