@@ -182,7 +182,9 @@ impl FetcherBuilder {
     /// Returns an error if the HTTP client cannot be created, for example without a source of root certificates.
     pub fn build(self) -> Result<Fetcher, FetchError> {
         let Self { policy, timeout, body_limit, configure, lookup } = self;
-        let builder = Client::builder().no_proxy().user_agent(concat!("mcp-auth/", env!("CARGO_PKG_VERSION")));
+        // Requests are rare, and a refresh token must not get lost in a connection that the server is about to close.
+        let builder = Client::builder().no_proxy().pool_max_idle_per_host(0);
+        let builder = builder.user_agent(concat!("mcp-auth/", env!("CARGO_PKG_VERSION")));
         let builder = match configure {
             Some(configure) => configure(builder),
             None => builder,
