@@ -134,10 +134,16 @@ mod guides {
     mod asking_the_user {}
     #[doc = include_str!("../../docs/handlers-and-errors.md")]
     mod handlers_and_errors {}
+    #[doc = include_str!("../../docs/logging-in.md")]
+    mod logging_in {}
+    #[doc = include_str!("../../docs/machines.md")]
+    mod machines {}
     #[doc = include_str!("../../docs/middleware.md")]
     mod middleware {}
     #[doc = include_str!("../../docs/per-user-tools.md")]
     mod per_user_tools {}
+    #[doc = include_str!("../../docs/protecting-a-server.md")]
+    mod protecting_a_server {}
     #[doc = include_str!("../../docs/resources-and-changes.md")]
     mod resources_and_changes {}
     #[doc = include_str!("../../docs/running-on-several-machines.md")]

@@ -1,4 +1,21 @@
 //! OAuth for the Model Context Protocol: logging in as a client, and protecting a server.
+//!
+//! Applications use it as `mcp::auth`. The guides `docs/protecting-a-server.md`, `docs/logging-in.md` and `docs/machines.md` of the
+//! repository show how.
+//!
+//! | task | module | feature |
+//! |---|---|---|
+//! | Protect a server: verify access tokens, challenge requests without one | `server` | `server`; `reqwest` to load keys |
+//! | Log in to a server over HTTP, with a user or without | `authorizer` | `authorizer`; `browser` to open one |
+//! | Keep logins in memory, in a file or in the keyring | `store` | `store`, `keyring` |
+//! | Sign client assertions and DPoP proofs | `jose` | `jose` |
+//! | Drive the flows with other I/O: a state machine | `client` | `client` |
+//! | Request addresses that come from a server with care | `fetch` | `reqwest` |
+//! | Read and write challenges and metadata | [`challenge`], [`metadata`] | |
+//!
+//! No feature is enabled by default. `tls` adds `https` to requests, and is needed everywhere but in tests.
+
+#![forbid(unsafe_code)]
 
 #[cfg(feature = "authorizer")]
 pub mod authorizer;

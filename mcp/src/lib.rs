@@ -69,6 +69,9 @@
 //! | `http` | servers over HTTP: a tower service, a server on hyper, sessions; implies `server` | `http`, `session` |
 //! | `http-client` | clients over HTTP, on reqwest; implies `client` | `http` |
 //! | `tls` | `https` and HTTP/2 for clients; implies `http-client` | |
+//! | `tls-server` | `https` for servers, with certificates from files; implies `http` | `http` |
+//! | `auth` | OAuth: with `http` protecting a server, with `http-client` logging in | `auth` |
+//! | `keyring` | logins in the keyring of the operating system; implies `auth` and `http-client` | `auth` |
 //! | `redis` | sessions and events of an HTTP server in Redis; implies `http` | `redis` |
 //! | `memory` | a client connected to a server in the same process, for tests; implies `server` and `client` | `client` |
 //! | `tower` | tower layers around the requests of a server; implies `server` | `server` |
@@ -88,10 +91,11 @@
 //! | make calls, subscribe to changes, handle requests of the server | [`mcp::client`][client] |
 //! | serve sockets, start and stop child processes | [`mcp::stdio`][stdio] |
 //! | set hosts, origins, limits and sessions over HTTP; mount the service in axum | [`mcp::http`][http] |
+//! | protect a server with access tokens, log in to servers | [`mcp::auth`][auth] |
 //! | store sessions outside of the process | [`mcp::session`][session] |
 //! | read and write messages yourself, as gateways and inspectors do | [`mcp::types`](types) |
 //! | run something | the examples in the repository; `examples/README.md` is their index |
-//! | return errors, use state and users, add middleware, show tools per user, keep state between calls, ask the user, test, run several instances, write a gateway or a transport | the guides in `docs/`, which README.md lists |
+//! | return errors, use state and users, add middleware, protect a server, log in, show tools per user, keep state between calls, ask the user, test, run several instances, write a gateway or a transport | the guides in `docs/`, which README.md lists |
 //!
 //! # Deriving `JsonSchema`
 //!
@@ -121,6 +125,8 @@
 //! such as the types or the state machines without I/O (`mcp-kernel`), can depend on that one; the Rust types are the
 //! same either way. The guide `docs/picking-crates.md` lists the crates.
 //!
+#![cfg_attr(feature = "auth", doc = "[auth]: mcp_auth")]
+#![cfg_attr(not(feature = "auth"), doc = "[auth]: https://docs.rs/mcp-auth")]
 #![cfg_attr(feature = "client", doc = "[client]: mcp_client")]
 #![cfg_attr(not(feature = "client"), doc = "[client]: https://docs.rs/mcp-client")]
 #![cfg_attr(any(feature = "http", feature = "http-client"), doc = "[http]: mcp_transport_http")]
@@ -135,6 +141,8 @@
 
 pub mod prelude;
 
+#[cfg(feature = "auth")]
+pub use mcp_auth as auth;
 #[cfg(feature = "client")]
 pub use mcp_client as client;
 #[cfg(feature = "redis")]

@@ -28,7 +28,7 @@ const fn some(name: &'static str, file: &'static str) -> Settings {
     Settings { name, file, others: &[], is_complete: false }
 }
 
-const SETTINGS: [Settings; 20] = [
+const SETTINGS: [Settings; 23] = [
     all("jsonrpc::Limits", "mcp-types/src/jsonrpc/limits.rs", &[]),
     all("Limits", "mcp-kernel/src/limits.rs", &["message"]),
     all("CallOptions", "mcp-kernel/src/calls.rs", &[]),
@@ -50,7 +50,7 @@ const SETTINGS: [Settings; 20] = [
             "sse_retry",
         ],
     ),
-    all("HttpServer", "mcp-transport-http/src/server/socket/server.rs", &["legacy_sse", "path"]),
+    all("HttpServer", "mcp-transport-http/src/server/socket/server.rs", &["layer", "legacy_sse", "path"]),
     all("SessionOptions", "mcp-session/src/options.rs", &["sweep_interval", "wrong_owner"]),
     all("MemoryEventLimits", "mcp-session/src/memory/event_limits.rs", &[]),
     all("MemoryHandleLimits", "mcp-server/src/handles/memory.rs", &[]),
@@ -59,6 +59,9 @@ const SETTINGS: [Settings; 20] = [
     all("ListLimits", "mcp-client/src/list/limits.rs", &[]),
     all("RetryLimits", "mcp-mrtr/src/retry.rs", &["initial_wait", "max_wait"]),
     all("RestartPolicy", "mcp-transport-stdio/src/client/restart.rs", &["initial_delay"]),
+    some("ProtectedResource", "mcp-auth/src/server/protected_resource.rs"),
+    some("JwtVerifier", "mcp-auth/src/server/jwt/verifier.rs"),
+    some("ServerTls", "mcp-transport-http/src/server/socket/tls.rs"),
     some("ClientBuilder", "mcp-client/src/builder.rs"),
     some("ServerBuilder", "mcp-server/src/build/builder.rs"),
     some("Handles", "mcp-server/src/handles/kind.rs"),

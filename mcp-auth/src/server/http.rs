@@ -13,6 +13,7 @@ use url::form_urlencoded::{Serializer, byte_serialize};
 
 use super::introspection::IntrospectionEndpoint;
 use super::jwt::{JwtVerifier, KeySource, KeySourceError};
+use super::protected_resource::ProtectedResource;
 use super::verifier::TokenError;
 use crate::Secret;
 use crate::fetch::{AddressPolicy, FetchError, Fetcher};
@@ -124,6 +125,24 @@ impl JwtVerifier {
     pub fn discover(issuer: impl Into<String>) -> Self {
         let issuer = issuer.into();
         Self::new(issuer.clone(), HttpKeys::discover(issuer))
+    }
+}
+
+impl ProtectedResource {
+    /// Adds an authorization server, and verifies the tokens that it issues: JWTs, whose keys its metadata names. This is
+    /// [`authorization_server`](Self::authorization_server) and a [`verifier`](Self::verifier) in one.
+    ///
+    /// The issuer has to be written as in the claim `iss` of its tokens, with or without a slash at the end.
+    ///
+    /// ```
+    /// use mcp_auth::server::ProtectedResource;
+    ///
+    /// let auth = ProtectedResource::new("https://api.example.com/mcp").issuer("https://issuer.example.com").layer()?;
+    /// # Ok::<(), mcp_auth::server::InvalidResource>(())
+    /// ```
+    pub fn issuer(self, issuer: impl Into<String>) -> Self {
+        let issuer = issuer.into();
+        self.authorization_server(issuer.clone()).verifier(JwtVerifier::discover(issuer))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The description of a protected server.
 
 use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,6 +101,12 @@ pub enum InvalidResource {
     /// The random source of the operating system failed.
     #[error("the random source of the operating system failed")]
     NoRandomness,
+}
+
+impl From<InvalidResource> for io::Error {
+    fn from(error: InvalidResource) -> Self {
+        Self::new(io::ErrorKind::InvalidInput, error)
+    }
 }
 
 impl ProtectedResource {

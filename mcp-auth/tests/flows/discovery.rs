@@ -262,6 +262,7 @@ fn an_authorization_server_that_knows_the_client_is_preferred_to_the_first() {
     assert!(first.urls()[1].starts_with("https://first.example/"));
 }
 
+// covers: B-66
 #[test]
 fn servers_of_2025_03_26_have_metadata_of_the_authorization_server_at_their_root() {
     for issuer in ["https://mcp.example", "https://mcp.example/"] {
@@ -279,6 +280,7 @@ fn servers_of_2025_03_26_have_metadata_of_the_authorization_server_at_their_root
     }
 }
 
+// covers: B-66
 #[test]
 fn servers_of_2025_03_26_without_any_metadata_have_default_endpoints() {
     let outcome = Script::bare(LoginConfig::new(SERVER, code_flow()).unwrap())

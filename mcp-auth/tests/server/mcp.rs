@@ -73,9 +73,9 @@ fn legacy(method: &str, params: &Value) -> (http::request::Builder, Value) {
     (request, json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
 }
 
-// covers: AU-4, AU-6, AU-7, AU-15
+// covers: AU-4, AU-6, AU-7, AU-15, MIS-2
 #[tokio::test]
-async fn handlers_of_both_eras_get_what_the_token_says() {
+async fn mis_2_handlers_of_both_eras_get_what_the_token_says() {
     let key = Key::es256("a");
     let service = service(&key, SessionMode::Stateless);
     let bearer = format!("Bearer {}", key.sign(&claims()));

@@ -38,6 +38,8 @@ pub(super) fn check() -> Outcome {
     for package in WITHOUT_IO {
         forbid(package, &[], &IMPURE)?;
     }
+    // The flows of a login, which other features drive.
+    forbid("mcp-auth", &["--features", "client"], &IMPURE)?;
     // Keys and ids are random; everything else is the transports'.
     let runtimes = ["async-std", "hyper", "mio", "reqwest", "smol", "tokio"];
     // All features but `blocking`, which is tokio's.

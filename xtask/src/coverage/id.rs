@@ -55,11 +55,15 @@ pub(crate) fn list(text: &str) -> Result<Vec<Id>, String> {
     Ok(ids)
 }
 
+/// Elliptic curves, which look like ids.
+const CURVES: [&str; 3] = ["P-256", "P-384", "P-521"];
+
 /// The ids in a line of text. Those in code spans are not meant.
 pub(crate) fn cited(line: &str) -> impl Iterator<Item = Id> {
     let is_outside = |char: char| !(char.is_alphanumeric() || matches!(char, '-' | '_' | '.' | '/' | '+'));
     let words = line.split('`').step_by(2).flat_map(move |text| text.split(is_outside));
-    words.flat_map(|word| word.split("..")).filter_map(|word| word.trim_end_matches('.').parse().ok())
+    let words = words.flat_map(|word| word.split("..")).map(|word| word.trim_end_matches('.'));
+    words.filter(|word| !CURVES.contains(word)).filter_map(|word| word.parse().ok())
 }
 
 #[cfg(test)]
@@ -96,6 +100,7 @@ mod tests {
     #[test]
     fn prose_cites_ids() {
         assert_eq!(texts(cited("(QZ-1, QZ-2..QZ-4): S7.1. And QZ-5's.")), ["QZ-1", "QZ-2", "QZ-4", "S7.1", "QZ-5"]);
+        assert_eq!(texts(cited("P-256, P-384.")), [""; 0]);
         assert_eq!(texts(cited("`QZ-1` a/QZ-2 non-QZ-3 QZ-4x =?base64?Q+QZ-5?=")), [""; 0]);
     }
 }
