@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use http::{Method as Verb, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -110,7 +110,7 @@ impl Future for RoutedFuture {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let response = match this.routed.project() {
+        let mut polled = match this.routed.project() {
             RoutedProjection::Service { response } => response.poll(cx),
             RoutedProjection::Sse { response } => response.as_mut().poll(cx),
             // Without a response the future was polled after it was ready.
@@ -118,8 +118,10 @@ impl Future for RoutedFuture {
                 response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
             }
         };
-        let mut response = ready!(response)?;
-        response.body_mut().set_request(this.request.take());
-        Poll::Ready(Ok(response))
+        // In place, as the response is large.
+        if let Poll::Ready(Ok(response)) = &mut polled {
+            response.body_mut().set_request(this.request.take());
+        }
+        polled
     }
 }
