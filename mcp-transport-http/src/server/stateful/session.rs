@@ -194,7 +194,7 @@ impl Session {
             Incoming::Single(_) => false,
             Incoming::Batch(_) => true,
         };
-        let key = self.connection.feed_parsed(now, incoming, &caller).map_err(|_| FeedError::Full)?;
+        let key = self.connection.feed_parsed(now, incoming, caller).map_err(|_| FeedError::Full)?;
         let begun = key.map(|key| {
             state.last_stream += 1;
             let (number, stream_reader) = (state.last_stream, self.readers.add(Some(ReaderTarget::Request(key))));
