@@ -109,7 +109,9 @@ impl Connection {
             // Nothing is left of it.
             *meta = None;
         }
-        let mut what = [restriction.refused(), restriction.missing()].concat();
+        // Mostly there are none.
+        let mut what = restriction.refused().to_vec();
+        what.extend_from_slice(restriction.missing());
         let may_ask = entry.scope.facts.is_some_and(|facts| facts.may_require_input.contains(entry.scope.revision));
         if asks && !may_ask {
             //

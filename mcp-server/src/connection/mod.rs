@@ -191,7 +191,7 @@ impl Connection {
         drop(closed);
         let has_begun = self.handle_events(key.map(|key| (key, &caller.extensions)));
         if let Some(key) = key.filter(|key| !has_begun && self.is_open(*key)) {
-            self.shared.lock().origins.insert(key, &caller.extensions);
+            self.shared.lock().origins.insert(key, caller.extensions.clone());
         }
         key
     }

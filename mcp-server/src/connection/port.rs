@@ -56,7 +56,7 @@ impl ConnectionPort {
         &self,
         now: Time,
         incoming: Incoming<'_>,
-        caller: &Caller,
+        caller: Caller,
     ) -> Result<Option<RequestKey>, InboxFull> {
         let (limits, bytes) = (&self.server().config().limits, size(&incoming));
         let mut state = self.shared.lock();
@@ -68,12 +68,15 @@ impl ConnectionPort {
         *inbox = Inbox { messages, bytes };
         let key = kernel.handle_incoming(now, incoming, caller.principal.as_ref(), None);
         let closed = origins.take_closed(|key| kernel.is_open(key));
-        if let Some(key) = key.filter(|key| kernel.is_open(*key)) {
-            origins.insert(key, &caller.extensions);
+        let open = key.filter(|key| kernel.is_open(*key));
+        state.note_caller(key, &caller, &self.shared.has_joined);
+        let mut extensions = Some(caller.extensions);
+        if let Some(key) = open {
+            state.origins.insert(key, extensions.take().unwrap_or_default());
         }
-        state.note_caller(key, caller, &self.shared.has_joined);
         drop(state);
-        drop(closed);
+        // Without the lock, as the values are the transport's.
+        drop((closed, extensions));
         Ok(key)
     }
 

@@ -12,10 +12,10 @@ pub(crate) struct RequestOrigins(Vec<(RequestKey, Extensions)>);
 
 impl RequestOrigins {
     /// Stores the extensions of a request or a batch.
-    pub(crate) fn insert(&mut self, key: RequestKey, extensions: &Extensions) {
+    pub(crate) fn insert(&mut self, key: RequestKey, extensions: Extensions) {
         // Requests without an entry have no extensions.
         if !extensions.is_empty() || !self.0.is_empty() {
-            self.0.push((key, extensions.clone()));
+            self.0.push((key, extensions));
         }
     }
 

@@ -261,7 +261,7 @@ fn sec_6_ports_hand_messages_over() {
             let caller = Caller::default().extension(sender);
             let text = client.build_request("tools/call", json!({ "name": "who" })).to_string();
             let incoming = parse(text.as_bytes(), &Limits::default().message).unwrap();
-            said.push(port.feed_parsed(client.now(), incoming, &caller).map(|key| key.is_some()));
+            said.push(port.feed_parsed(client.now(), incoming, caller).map(|key| key.is_some()));
         }
         assert_eq!(said, [Ok(true), Ok(true), Ok(true), Err(InboxFull)], "nothing is taken beyond the limit");
         assert!(port.poll_transmit().is_none(), "no handler runs where a message is handed over");
@@ -271,7 +271,7 @@ fn sec_6_ports_hand_messages_over() {
         }
         let ping = client.build_request("ping", json!({})).to_string();
         let incoming = parse(ping.as_bytes(), &Limits::default().message).unwrap();
-        assert!(port.feed_parsed(client.now(), incoming, &Caller::default()).is_ok(), "there is room again");
+        assert!(port.feed_parsed(client.now(), incoming, Caller::default()).is_ok(), "there is room again");
         assert!(port.poll_transmit().is_some(), "what needs no handler does not wait for one");
     }
 }

@@ -98,11 +98,12 @@ impl EventSource {
         }
     }
 
-    /// Takes the head of a request that is over. A session keeps it until the next request.
+    /// Takes the head of a request that is over.
     pub(crate) fn take_parts(&mut self) -> Option<Arc<Parts>> {
         match self {
             Self::Alone(exchange) => exchange.take_parts(),
-            Self::Session(_) | Self::Sse(_) => None,
+            Self::Session(reader) => reader.parts.take(),
+            Self::Sse(_) => None,
         }
     }
 

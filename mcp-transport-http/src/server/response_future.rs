@@ -43,14 +43,22 @@ pin_project! {
 pub(crate) enum ResponseStage {
     /// Waits for `HttpOptions::select_server` and the session store.
     Preparing(Abortable<SelectedServer>, RequestHead, WorkGuard),
-    /// Waits for the body, with the server that was selected. Bodies of other methods than POST are not read.
-    Uploading(Option<Server>, RequestHead, WorkGuard),
+    /// Waits for the body. Bodies of other methods than POST are not read.
+    Uploading(Option<Prepared>),
     /// The handler runs, and nothing was sent yet.
     Running(EventSource, Era),
     /// The session record has to be saved before the response.
     Saving(BoxFuture<Result<Response<ResponseBody>, Refusal>>),
     /// The future is ready, or was.
     Finished(Option<Result<Response<ResponseBody>, Refusal>>),
+}
+
+/// A request that waits for its body.
+pub(crate) struct Prepared {
+    /// The server that `HttpOptions::select_server` returned.
+    selected: Option<Server>,
+    head: RequestHead,
+    work_guard: WorkGuard,
 }
 
 impl<B: Body> ResponseFuture<B> {
@@ -71,21 +79,24 @@ impl<B: Body> ResponseFuture<B> {
                     };
                     let selected = selected?;
                     if let ResponseStage::Preparing(_, head, work_guard) = this.stage.take() {
-                        *this.stage = ResponseStage::Uploading(selected, head, work_guard);
+                        *this.stage = ResponseStage::Uploading(Some(Prepared { selected, head, work_guard }));
                     }
                 }
-                ResponseStage::Uploading(_, head, _) => {
-                    let body = match this.upload.as_mut().as_pin_mut().filter(|_| head.parts.method == Verb::POST) {
+                ResponseStage::Uploading(prepared) => {
+                    let is_post = prepared.as_ref().is_some_and(|prepared| prepared.head.parts.method == Verb::POST);
+                    let body = match this.upload.as_mut().as_pin_mut().filter(|_| is_post) {
                         Some(upload) => Some(ready!(upload.poll(cx, &this.inner.options, &this.inner.admission))?),
                         None => None,
                     };
                     this.upload.set(None);
-                    if let ResponseStage::Uploading(selected, head, work_guard) = this.stage.take() {
-                        *this.stage = match body {
-                            Some(body) => this.inner.start(selected.as_ref(), head, &body, work_guard)?,
-                            None => this.inner.start_without_body(head, work_guard)?,
-                        };
-                    }
+                    // Without the head the future was polled after it was ready.
+                    let Some(Prepared { selected, head, work_guard }) = prepared.take() else {
+                        return Poll::Pending;
+                    };
+                    *this.stage = match body {
+                        Some(body) => this.inner.start(selected.as_ref(), head, &body, work_guard)?,
+                        None => this.inner.start_without_body(head, work_guard)?,
+                    };
                 }
                 ResponseStage::Running(source, era) => {
                     let mut events = Vec::new();
@@ -145,7 +156,7 @@ impl ResponseStage {
         let head = RequestHead::new(parts, inner.has_sessions(), |parts, headers| inner.check(parts, headers))?;
         Ok(match inner.prepare(&head)? {
             Some(preparing) => Self::Preparing(Abortable::new(preparing), head, work_guard),
-            None => Self::Uploading(None, head, work_guard),
+            None => Self::Uploading(Some(Prepared { selected: None, head, work_guard })),
         })
     }
 

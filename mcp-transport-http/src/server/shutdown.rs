@@ -142,7 +142,8 @@ impl<T> Abortable<T> {
 
 impl Drop for WorkGuard {
     fn drop(&mut self) {
-        if self.0.in_flight.fetch_sub(1, Ordering::SeqCst) == 1 {
+        // A drain that begins after the stage was read finds nothing in flight, and does not wait.
+        if self.0.in_flight.fetch_sub(1, Ordering::SeqCst) == 1 && self.stage() != Stage::Serving {
             self.0.all_done.notify_waiters();
         }
     }

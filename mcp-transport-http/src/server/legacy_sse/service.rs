@@ -303,7 +303,7 @@ impl LegacySseService {
         }
         // Notifications and responses need no permit, as requests in flight may wait for them.
         let permit = http.admit(PermitKind::Request, requests(&incoming), head)?;
-        session.feed(incoming, bytes, &head.caller(), permit).map_err(|error| match error {
+        session.feed(incoming, bytes, head.caller(), permit).map_err(|error| match error {
             FeedError::Ended => unknown_session(),
             FeedError::TooEarly => {
                 let text = "`initialize` has no response yet: wait for it on the event stream";

@@ -72,7 +72,7 @@ impl SseSession {
         &self,
         incoming: Incoming<'_>,
         bytes: usize,
-        caller: &Caller,
+        caller: Caller,
         permit: Permit,
     ) -> Result<(), FeedError> {
         let mut state = self.lock();

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use http::{Method as Verb, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -151,8 +151,11 @@ impl Future for RoutedFuture {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.project();
-        let mut response = ready!(this.routed.poll(cx))?;
-        response.body_mut().set_request(this.request.take());
-        Poll::Ready(Ok(response))
+        let mut polled = this.routed.poll(cx);
+        // In place, as the response is large.
+        if let Poll::Ready(Ok(response)) = &mut polled {
+            response.body_mut().set_request(this.request.take());
+        }
+        polled
     }
 }

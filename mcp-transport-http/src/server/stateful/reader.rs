@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use http::request::Parts;
 use mcp_kernel::server::{Route, Transmit};
 use mcp_server::BoxFuture;
 use mcp_session::{EventIdKey, Replay, SessionLease, StoreError};
@@ -32,6 +33,8 @@ pub(crate) struct StreamReader {
     pub(crate) pacer: Pacer,
     /// The permit of a listen stream, or of a request that has its response.
     pub(crate) permit: Option<Permit>,
+    /// The head of the request, of a response to one.
+    pub(crate) parts: Option<Arc<Parts>>,
     /// Whether the response has become an event stream.
     is_stream: bool,
     /// Whether the requests of the session have to be aborted.
@@ -80,6 +83,7 @@ impl StreamReader {
             pacer: Pacer::new(work_guard, settings.keep_alive_interval),
             settings,
             permit: None,
+            parts: None,
             is_stream: false,
             must_abort: false,
             is_aborted: false,

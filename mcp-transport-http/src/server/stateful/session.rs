@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use mcp_kernel::server::{Route, SessionState, Transmit};
 use mcp_kernel::{RequestKey, Time};
-use mcp_server::{BoxFuture, Caller, Connection, ConnectionPort};
+use mcp_server::{BoxFuture, Caller, Connection, ConnectionPort, NextStep};
 use mcp_session::{EndReason, EventStore, SessionId, SessionLease, StoredEvent};
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits, Message};
 use mcp_types::{ErrorObject, Method, RawObject, Revision};
@@ -194,7 +194,7 @@ impl Session {
             Incoming::Single(_) => false,
             Incoming::Batch(_) => true,
         };
-        let key = self.connection.feed_parsed(now, incoming, &caller).map_err(|_| FeedError::Full)?;
+        let key = self.connection.feed_parsed(now, incoming, caller).map_err(|_| FeedError::Full)?;
         let begun = key.map(|key| {
             state.last_stream += 1;
             let (number, stream_reader) = (state.last_stream, self.readers.add(Some(ReaderTarget::Request(key))));
@@ -207,7 +207,7 @@ impl Session {
             (number, stream_reader)
         });
         drop(state);
-        self.pump(begun.map(|(_, reader)| reader));
+        self.pump_at(begun.map(|(_, reader)| reader), Some(now));
         Ok(begun)
     }
 
@@ -225,6 +225,11 @@ impl Session {
     /// Runs the handlers, and delivers messages to their streams. `own` is the reader that calls this, which checks its
     /// stream itself. If another task runs the handlers, that task does the work.
     pub(crate) fn pump(&self, own: Option<u64>) {
+        self.pump_at(own, None);
+    }
+
+    /// As [`pump`](Self::pump), at a time that was read just before.
+    fn pump_at(&self, own: Option<u64>, mut read: Option<Time>) {
         self.readers.take_due();
         loop {
             let Some(mut held) = self.runner.take() else {
@@ -235,7 +240,7 @@ impl Session {
                 return;
             };
             for _ in 0..MAX_ROUNDS {
-                held.with(|connection| self.run(connection, own));
+                held.with(|connection| self.run(connection, own, read.take()));
                 if held.give_back() {
                     return;
                 }
@@ -263,12 +268,16 @@ impl Session {
     }
 
     /// Runs the handlers, in the task that holds the connection.
-    fn run(&self, connection: &mut Connection, own: Option<u64>) {
+    fn run(&self, connection: &mut Connection, own: Option<u64>, mut read: Option<Time>) {
         let waker = Waker::from(Arc::clone(&self.readers));
         let mut cx = Context::from_waker(&waker);
         loop {
-            let polled = connection.poll(&mut cx, now());
+            let polled = connection.poll(&mut cx, read.take().unwrap_or_else(now));
             if !self.drain(own) || polled.is_pending() {
+                return;
+            }
+            // What was sent may have made room for requests that waited, but most sessions have none.
+            if connection.next_step() == NextStep::Wait {
                 return;
             }
         }
@@ -414,7 +423,7 @@ impl Session {
         let teardown = held.with(|connection| {
             connection
                 .abort_requests(&ErrorObject::internal_error("the session has ended before the request finished"));
-            self.run(connection, None);
+            self.run(connection, None, None);
             let mut state = self.lock();
             state.streams.retain(|stream| {
                 stream.is_known &= goes_on;

@@ -270,7 +270,8 @@ impl Sessions {
                 Ok(accepted())
             })));
         };
-        let reader = StreamReader::of_request(session, begun, Arc::clone(&self.settings), work_guard);
+        let mut reader = StreamReader::of_request(session, begun, Arc::clone(&self.settings), work_guard);
+        reader.parts = Some(head.parts);
         Ok(ResponseStage::Running(EventSource::Session(Box::new(reader)), Era::Legacy))
     }
 
