@@ -10,6 +10,10 @@ use std::path::{Path, PathBuf};
 
 /// Files that name the type, and why they may.
 const ALLOWED: &[(&str, &str)] = &[
+    ("mcp-auth/src/server/guard.rs", "looks at claims"),
+    ("mcp-auth/src/server/introspection.rs", "looks at claims"),
+    ("mcp-auth/src/server/jwt/claims.rs", "makes claims without special names"),
+    ("mcp-auth/src/server/jwt/verifier.rs", "looks at claims"),
     ("mcp-types/src/json/tree.rs", "makes trees without special names"),
     ("mcp-types/src/json/raw.rs", "offers trees, and writes them"),
     ("mcp-types/src/json/raw_object.rs", "offers trees, and writes them"),
@@ -19,6 +23,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("mcp-server/src/asking/form/mod.rs", "reads the schemas of the program's own types"),
     ("mcp-server/src/asking/form/flatten.rs", "reads the schemas of the program's own types"),
     ("mcp-server/src/asking/form/decode.rs", "puts values together that were read as what they are"),
+    ("mcp-server/src/auth/info.rs", "offers the claims of a token"),
     ("mcp-server/src/handlers/constraints.rs", "reads the schemas of the program's own types"),
     ("mcp-server/src/handlers/schema.rs", "reads the schemas of the program's own types"),
     ("mcp-server/src/handlers/validate.rs", "hands trees to the validator"),
@@ -30,6 +35,7 @@ const READERS: [&str; 6] = ["from_str", "from_slice", "from_reader", "from_value
 
 /// The lines of those files that read, none of which makes a tree of a peer's text.
 const READING: &[(&str, &[&str])] = &[
+    ("mcp-server/src/auth/info.rs", &["T::deserialize(self.0.claims.get(name)?)"]),
     (
         "mcp-types/src/json/tree.rs",
         &["serde_json::from_str::<Tree>(text)", "serde_json::Deserializer::from_str(\"0.5\").deserialize_any(Probe)"],
@@ -166,6 +172,8 @@ fn sec_2_peers_make_no_trees() {
         let name = path.strip_prefix(root).expect("inside").to_string_lossy().replace('\\', "/");
         let known = READING.iter().find(|(file, _)| *file == name).map_or(&[][..], |(_, lines)| lines);
         for line in code.lines().filter(|line| !line.trim_start().starts_with("use ")) {
+            // These copy bytes.
+            let line = line.replace("extend_from_slice", "").replace("copy_from_slice", "");
             let reads = READERS.iter().any(|reader| line.contains(reader));
             let is_known = known.iter().any(|known| line.contains(known));
             assert!(!reads || is_known, "{name} may read a tree, which only `parse_value` may: {}", line.trim());

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 
 use super::FetchError;
 use crate::metadata::{InvalidMetadata, UnsafeAddress};
@@ -204,11 +205,19 @@ impl OAuthError {
         #[derive(Deserialize)]
         struct Body {
             error: String,
-            #[serde(default)]
-            error_description: Option<serde_json::Value>,
+            error_description: Option<Description>,
+        }
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Description {
+            Text(String),
+            Other(IgnoredAny),
         }
         let body: Body = serde_json::from_slice(body).ok()?;
-        let description = body.error_description.as_ref().and_then(serde_json::Value::as_str);
+        let description = match &body.error_description {
+            Some(Description::Text(text)) => Some(&**text),
+            Some(Description::Other(_)) | None => None,
+        };
         Some(Self::new(&body.error, description)).filter(|error| !error.code.is_empty())
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::clock::Clock;
-use super::jwt::claims::{Claims, auth_info, check_times};
+use super::jwt::claims::{auth_info, check_times, read_claims};
 use super::token_cache::{TokenCache, digest_of};
 use super::verifier::{TokenError, TokenVerifier};
 use crate::UnixTime;
@@ -78,8 +78,8 @@ impl IntrospectionVerifier {
         if response.len() > MAX_BYTES {
             return Err(TokenError::unavailable("the introspection response is too large"));
         }
-        let claims: Claims = serde_json::from_slice(response)
-            .map_err(|_| TokenError::unavailable("the introspection response cannot be read"))?;
+        let claims = str::from_utf8(response).ok().and_then(read_claims);
+        let claims = claims.ok_or_else(|| TokenError::unavailable("the introspection response cannot be read"))?;
         if claims.get("active") != Some(&Value::Bool(true)) {
             return Err(TokenError::invalid("it is not active"));
         }

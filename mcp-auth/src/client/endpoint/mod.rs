@@ -8,7 +8,7 @@ mod token_response;
 pub(crate) use authentication::{ClientCredentials, Form};
 pub(crate) use call::{EndpointCall, Reply};
 pub use nonce::DpopNonce;
-pub(crate) use token_response::{TokenExpectations, read_exchanged_assertion, read_lifetime, read_tokens};
+pub(crate) use token_response::{Seconds, TokenExpectations, read_exchanged_assertion, read_lifetime, read_tokens};
 
 /// The maximum length of the response of a token endpoint, in bytes.
 pub const MAX_TOKEN_RESPONSE_BYTES: usize = 64 * 1024;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
 
 use super::super::{HttpResponse, LoginError, OAuthError, TokenType, Tokens};
 use super::MAX_TOKEN_BYTES;
@@ -26,8 +26,8 @@ struct Body {
     access_token: Option<Secret>,
     token_type: Option<String>,
     refresh_token: Option<Secret>,
-    expires_in: Option<Value>,
-    scope: Option<Value>,
+    expires_in: Option<Seconds>,
+    scope: Option<String>,
     issued_token_type: Option<String>,
 }
 
@@ -58,14 +58,13 @@ pub(crate) fn read_tokens(
         TokenType::Dpop | TokenType::Bearer => {}
     }
     let scopes = match body.scope {
-        None | Some(Value::Null) => expected.requested.clone(),
-        Some(Value::String(text)) if text.trim().is_empty() => expected.requested.clone(),
-        Some(Value::String(text)) => text
+        None => expected.requested.clone(),
+        Some(text) if text.trim().is_empty() => expected.requested.clone(),
+        Some(text) => text
             .parse()
             .map_err(|_| LoginError::InvalidTokenResponse("its scope has characters that are not allowed"))?,
-        Some(_) => return Err(LoginError::InvalidTokenResponse("its scope is not a string")),
     };
-    let expires_at = read_lifetime(body.expires_in.as_ref())?.map(|lifetime| now.after(lifetime));
+    let expires_at = read_lifetime(body.expires_in)?.map(|lifetime| now.after(lifetime));
     Ok(Tokens { access_token, token_type, refresh_token: read_token(body.refresh_token)?, expires_at, scopes })
 }
 
@@ -105,15 +104,24 @@ fn read_token(token: Option<Secret>) -> Result<Option<Secret>, LoginError> {
     Ok(Some(token))
 }
 
-/// Reads a number of seconds, which some servers send as a text.
-pub(crate) fn read_lifetime(value: Option<&Value>) -> Result<Option<Duration>, LoginError> {
-    let seconds = match value {
-        None | Some(Value::Null) => return Ok(None),
-        Some(Value::Number(number)) => {
-            number.as_u64().or_else(|| number.as_f64().filter(|n| *n >= 0.0).map(|n| n as u64))
-        }
-        Some(Value::String(text)) => text.trim().parse().ok(),
-        Some(_) => None,
+/// A number of seconds, which some servers send as a text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Seconds {
+    Whole(u64),
+    Fraction(f64),
+    Text(String),
+    Other(IgnoredAny),
+}
+
+/// Reads a number of seconds.
+pub(crate) fn read_lifetime(seconds: Option<Seconds>) -> Result<Option<Duration>, LoginError> {
+    let Some(seconds) = seconds else { return Ok(None) };
+    let seconds = match seconds {
+        Seconds::Whole(seconds) => Some(seconds),
+        Seconds::Fraction(seconds) => Some(seconds).filter(|seconds| *seconds >= 0.0).map(|seconds| seconds as u64),
+        Seconds::Text(text) => text.trim().parse().ok(),
+        Seconds::Other(_) => None,
     };
     let seconds = seconds.ok_or(LoginError::InvalidTokenResponse("its lifetime is not a number of seconds"))?;
     Ok(Some(Duration::from_secs(seconds)))

@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use serde::Deserialize;
-use serde_json::Value;
 
-use super::super::endpoint::{EndpointCall, MAX_TOKEN_BYTES, read_lifetime};
+use super::super::endpoint::{EndpointCall, MAX_TOKEN_BYTES, Seconds, read_lifetime};
 use super::super::{DeviceCode, HttpResponse, LoginConfig, LoginError, OAuthError};
 use super::addresses;
 use crate::{Secret, UnixTime};
@@ -29,8 +28,8 @@ struct Body {
     #[serde(alias = "verification_url")]
     verification_uri: String,
     verification_uri_complete: Option<String>,
-    expires_in: Option<Value>,
-    interval: Option<Value>,
+    expires_in: Option<Seconds>,
+    interval: Option<Seconds>,
 }
 
 /// A device code, and what to show to a person.
@@ -72,9 +71,9 @@ pub(super) fn read_device_code(
     let complete = body.verification_uri_complete.as_deref();
     let complete = complete.map(|url| addresses::check(config, "address to enter the code at", url)).transpose()?;
     let wrong_number = |_| invalid("a number of seconds is wrong");
-    let lifetime = read_lifetime(body.expires_in.as_ref()).map_err(wrong_number)?;
+    let lifetime = read_lifetime(body.expires_in).map_err(wrong_number)?;
     let lifetime = lifetime.ok_or_else(|| invalid("the lifetime is missing"))?.min(MAX_LIFETIME);
-    let interval = read_lifetime(body.interval.as_ref()).map_err(wrong_number)?.unwrap_or(DEFAULT_INTERVAL);
+    let interval = read_lifetime(body.interval).map_err(wrong_number)?.unwrap_or(DEFAULT_INTERVAL);
     Ok(IssuedCode {
         device_code: body.device_code,
         shown: DeviceCode {

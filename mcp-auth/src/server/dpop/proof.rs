@@ -7,7 +7,6 @@ use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::Deserialize;
-use serde_json::Value;
 use url::Url;
 
 use super::ledger::ProofLedger;
@@ -58,7 +57,7 @@ struct Claims {
     jti: String,
     htm: String,
     htu: String,
-    iat: Value,
+    iat: f64,
     ath: Option<String>,
     nonce: Option<String>,
 }
@@ -98,7 +97,7 @@ impl ProofPolicy {
         if key.thumbprint() != request.key {
             return Err("it was signed with another key than that of the token".into());
         }
-        let claims: Claims = jws.verify(&key)?;
+        let claims: Claims = serde_json::from_str(&jws.verify(&key)?).map_err(|_| "its claims cannot be read")?;
         if claims.htm != request.method.as_str() {
             return Err("it is for another method".into());
         }
@@ -109,7 +108,7 @@ impl ProofPolicy {
         if claims.ath.as_deref() != Some(&*BASE64_URL_SAFE_NO_PAD.encode(digest(&SHA256, request.token.as_bytes()))) {
             return Err("it is for another token".into());
         }
-        let issued_at = seconds(&claims.iat).ok_or("its time cannot be read")?;
+        let issued_at = seconds(claims.iat).ok_or("its time cannot be read")?;
         if issued_at.since(request.now) > self.window || request.now.since(issued_at) > self.window {
             return Err("it is too old, or from the future".into());
         }

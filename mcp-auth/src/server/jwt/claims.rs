@@ -18,11 +18,19 @@ const CLIENT_CLAIMS: [&str; 4] = ["client_id", "azp", "cid", "appid"];
 /// The claims that can have scopes: RFC 9068, and `scp` of Okta and Entra ID.
 const SCOPE_CLAIMS: [&str; 2] = ["scope", "scp"];
 
+/// Reads claims.
+pub(crate) fn read_claims(text: &str) -> Option<Claims> {
+    match mcp_types::parse_value(text) {
+        Ok(Value::Object(claims)) => Some(claims),
+        _ => None,
+    }
+}
+
 /// Checks when a token is valid.
 pub(crate) fn check_times(claims: &Claims, now: UnixTime, leeway: Duration) -> Result<(), &'static str> {
     let time = |name: &str| match claims.get(name) {
         None => Ok(None),
-        Some(value) => seconds(value).map(Some).ok_or("a time among its claims cannot be read"),
+        Some(value) => value.as_f64().and_then(seconds).map(Some).ok_or("a time among its claims cannot be read"),
     };
     let expires_at = time("exp")?.ok_or("it does not expire")?;
     if expires_at.after(leeway) <= now {
@@ -35,17 +43,14 @@ pub(crate) fn check_times(claims: &Claims, now: UnixTime, leeway: Duration) -> R
 }
 
 /// Reads a time, which can have a fraction (RFC 7519).
-pub(crate) fn seconds(value: &Value) -> Option<UnixTime> {
-    let seconds = value.as_u64().or_else(|| {
-        let seconds = value.as_f64().filter(|seconds| (0.0..=9_007_199_254_740_992.0).contains(seconds))?;
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "it is in the range, and the fraction is dropped"
-        )]
-        let seconds = seconds as u64;
-        Some(seconds)
-    })?;
+pub(crate) fn seconds(seconds: f64) -> Option<UnixTime> {
+    let seconds = Some(seconds).filter(|seconds| (0.0..=9_007_199_254_740_992.0).contains(seconds))?;
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "it is in the range, and the fraction is dropped"
+    )]
+    let seconds = seconds as u64;
     Some(UnixTime::from_secs(seconds))
 }
 
@@ -66,7 +71,7 @@ pub(crate) fn auth_info(
     if let Some(client_id) = client_id {
         auth = auth.client_id(client_id);
     }
-    if let Some(time) = claims.get("exp").and_then(seconds).and_then(system_time) {
+    if let Some(time) = claims.get("exp").and_then(Value::as_f64).and_then(seconds).and_then(system_time) {
         auth = auth.expires_at(time);
     }
     Ok(auth.claims(claims).build())

@@ -1,7 +1,7 @@
 //! The keys of an issuer.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::algorithm::SignatureAlgorithm;
 use super::public_key::PublicKey;
@@ -16,7 +16,7 @@ const MAX_KEYS: usize = 100;
 
 #[derive(Deserialize)]
 struct Jwks {
-    keys: Vec<Value>,
+    keys: Vec<Box<RawValue>>,
 }
 
 impl KeySet {
@@ -29,7 +29,7 @@ impl KeySet {
         if set.keys.len() > MAX_KEYS {
             return Err("the set has too many keys");
         }
-        let keys = set.keys.into_iter().filter_map(|key| PublicKey::new(serde_json::from_value(key).ok()?));
+        let keys = set.keys.iter().filter_map(|key| PublicKey::new(serde_json::from_str(key.get()).ok()?));
         Ok(Self(keys.collect()))
     }
 

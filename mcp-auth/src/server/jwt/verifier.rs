@@ -9,7 +9,7 @@ use mcp_server::AuthInfo;
 use serde_json::Value;
 
 use super::algorithm::SignatureAlgorithm;
-use super::claims::{Claims, auth_info, check_times};
+use super::claims::{Claims, auth_info, check_times, read_claims};
 use super::jws::Jws;
 use super::key_cache::{KeyCache, NoKey};
 use super::key_source::KeySource;
@@ -136,7 +136,8 @@ impl JwtVerifier {
             NoKey::Unavailable => TokenError::unavailable("the keys of the issuer are not known"),
         })?;
         let key = keys.find(id, jws.algorithm).ok_or_else(|| TokenError::invalid("its key is unknown"))?;
-        jws.verify(key).map_err(TokenError::invalid)
+        let claims = jws.verify(key).map_err(TokenError::invalid)?;
+        read_claims(&claims).ok_or_else(|| TokenError::invalid("its claims cannot be read"))
     }
 }
 
