@@ -34,8 +34,8 @@ use crate::{Scopes, UnixTime};
 /// token for the same client and at least the same scopes: then it ends with that one. A comment in the stream tells the reason,
 /// and `subscriptions/listen` gets its result. Handlers of other requests may finish.
 ///
-/// A session is kept until its idle timeout, as clients get a new token when they send their next request, but nobody can
-/// read or send anything in it without a valid token of the user who started it.
+/// A session is kept until its idle timeout, as clients get a new token when they send their next request. Each request
+/// in it needs a valid token of the user who started it.
 ///
 /// # Examples
 ///

@@ -110,7 +110,7 @@ impl<V> Entries<V> {
     }
 }
 
-/// Takes a part of a digest as the hash: only valid tokens are added, and few inactive ones, so nobody can choose digests that collide.
+/// Takes a part of a digest as the hash: only valid tokens are added, and few inactive ones, so that a client cannot choose digests that collide.
 #[derive(Default)]
 struct DigestHasher(u64);
 

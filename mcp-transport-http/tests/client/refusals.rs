@@ -203,7 +203,7 @@ async fn a_call_in_the_middle_is_repeated_with_more_scopes() {
     }
 }
 
-/// If somebody else logs in, the session is not used: the call is repeated in a new one.
+/// If another user logs in, the session is not used: the call is repeated in a new one.
 // covers: SEC-8
 #[tokio::test]
 async fn a_login_of_another_user_has_another_session() {

@@ -124,7 +124,7 @@ async fn a_person_declines() {
     assert_eq!(provider.events("granted").await, [""; 0]);
 }
 
-/// Somebody uses a refresh token that our client has used before: the authorization server ends the login.
+/// An attacker uses a refresh token that our client has used before: the authorization server ends the login.
 #[tokio::test]
 async fn reuse_of_a_refresh_token_ends_the_login() {
     let _alone = ALONE.lock().await;

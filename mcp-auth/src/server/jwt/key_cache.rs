@@ -101,26 +101,32 @@ impl KeyCache {
         let is_found = keys.as_deref().is_some_and(&is_known);
         let is_needed = !is_fresh || !is_found;
         let is_early = state.last_load.is_some_and(|last| age(last) < self.intervals.retry);
-        if may_wait && is_needed && !is_early && !state.is_loading {
-            state.is_loading = self.start_load();
-            state.last_load = Some(now);
+        let starts = may_wait && is_needed && !is_early && !state.is_loading;
+        if starts {
+            (state.is_loading, state.last_load) = (true, Some(now));
         }
-        match keys {
-            Some(keys) if is_found => Ok(Ok(keys)),
-            // Subscribed under the lock, so that the end of the load is not missed.
-            _ if may_wait && state.is_loading => Err(self.shared.loads.subscribe()),
-            Some(_) => Ok(Err(NoKey::Unknown)),
-            None => Ok(Err(NoKey::Unavailable)),
+        // Subscribed under the lock, so that the end of the load is not missed.
+        let loaded = (may_wait && state.is_loading).then(|| self.shared.loads.subscribe());
+        drop(state);
+        if starts {
+            // Without the lock: a runtime that shuts down drops the task at once, which takes it.
+            self.start_load();
+        }
+        match (keys, loaded) {
+            (Some(keys), _) if is_found => Ok(Ok(keys)),
+            (_, Some(loaded)) => Err(loaded),
+            (Some(_), None) => Ok(Err(NoKey::Unknown)),
+            (None, None) => Ok(Err(NoKey::Unavailable)),
         }
     }
 
-    /// Loads the keys in a task; returns whether there is a runtime for it.
-    fn start_load(&self) -> bool {
-        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
-            tracing::error!(target: "mcp", "the keys of an issuer can only be loaded in a tokio runtime");
-            return false;
-        };
+    /// Loads the keys in a task.
+    fn start_load(&self) {
+        // Dropped if there is no runtime, which ends the load.
         let load = Load(Arc::clone(&self.shared));
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return tracing::error!(target: "mcp", "the keys of an issuer can only be loaded in a tokio runtime");
+        };
         let limit = self.intervals.timeout;
         runtime.spawn(async move {
             let text = match timeout(limit, load.0.source.load()).await {
@@ -135,7 +141,6 @@ impl KeyCache {
                 Err(reason) => tracing::warn!(target: "mcp", reason, "the keys of an issuer are not valid"),
             }
         });
-        true
     }
 }
 

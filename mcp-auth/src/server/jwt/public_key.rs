@@ -24,7 +24,7 @@ pub(crate) struct Jwk {
     y: Option<String>,
     n: Option<String>,
     e: Option<String>,
-    // Members of private and symmetric keys, which nobody should publish.
+    // Members of private and symmetric keys, which must not be published.
     d: Option<IgnoredAny>,
     k: Option<IgnoredAny>,
 }

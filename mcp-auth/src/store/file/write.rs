@@ -19,7 +19,8 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
         return result;
     }
-    sync_directory(path)
+    sync_directory(path);
+    Ok(())
 }
 
 /// Opens a lock file, which only the user can open, and creates it first if it does not exist.
@@ -96,12 +97,12 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 /// Waits until a renamed file is on the disk by its new name.
+///
+/// Not all file systems and permissions allow that. The file is replaced in any case, and other processes read it.
 #[cfg(unix)]
-fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(directory_of(path))?.sync_all()
+fn sync_directory(path: &Path) {
+    let _ = File::open(directory_of(path)).and_then(|directory| directory.sync_all());
 }
 
 #[cfg(not(unix))]
-fn sync_directory(_: &Path) -> io::Result<()> {
-    Ok(())
-}
+fn sync_directory(_: &Path) {}
