@@ -78,6 +78,10 @@ fn run() -> Result<(), String> {
     println!();
 
     let mut aims = Aims::default();
+    if std::env::args().any(|argument| argument == "--only-counts") {
+        println!("{}\n{}", counted(&built, &mut aims)?, aims.table());
+        return Ok(());
+    }
     let only_sessions = std::env::args().any(|argument| argument == "--only-sessions");
     for (mode, loads) in [(Mode::NoSessions, LOADS), (Mode::Sessions, SESSION_LOADS)] {
         if only_sessions && mode == Mode::NoSessions {
