@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod address;
 #[cfg(feature = "authorizer")]
 pub mod authorizer;
 pub mod challenge;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::InvalidMetadata;
-use super::address::has_stray_characters;
+use crate::address::has_stray_characters;
 
 /// The metadata of a protected resource, which is an MCP server (RFC 9728).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
