@@ -13,6 +13,7 @@ use super::oauth::OAuth;
 use super::prompt::{AssertionSource, DevicePrompt, LoginPrompt};
 use super::sender::Sender;
 use crate::Scopes;
+use crate::address::shown;
 use crate::client::{Flow, IdentityProvider, InvalidConfig, LoginConfig, LoginError, PreRegistered};
 use crate::fetch::{AddressPolicy, Fetcher};
 use crate::jose::SigningKey;
@@ -35,7 +36,10 @@ type Configure = Box<dyn FnOnce(ClientBuilder) -> ClientBuilder + Send>;
 
 /// What logins need to know.
 pub(super) struct Settings {
-    pub(super) server: String,
+    /// The URL of the server, which may have a key in its query.
+    server: String,
+    /// What can be shown of it.
+    pub(super) server_name: String,
     /// The flow without a user, if there is one.
     pub(super) flow: Option<Flow>,
     pub(super) interaction: Interaction,
@@ -87,13 +91,14 @@ impl Settings {
     pub(super) fn not_logged_in(&self, ended: Option<&LoginError>) -> OAuthFailure {
         let hint = &self.login_hint;
         let hint = ended.map_or_else(|| hint.clone(), |ended| format!("{ended}; {hint}"));
-        OAuthFailure::NotLoggedIn { server: self.server.clone(), hint }
+        OAuthFailure::NotLoggedIn { server: self.server_name.clone(), hint }
     }
 }
 
 impl OAuthBuilder {
     pub(super) fn new(server: String) -> Self {
         let settings = Settings {
+            server_name: shown(&server),
             server,
             flow: None,
             interaction: Interaction::None,
@@ -277,6 +282,6 @@ impl OAuthBuilder {
 
 impl fmt::Debug for OAuthBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OAuthBuilder").field("server", &self.settings.server).finish_non_exhaustive()
+        f.debug_struct("OAuthBuilder").field("server", &self.settings.server_name).finish_non_exhaustive()
     }
 }

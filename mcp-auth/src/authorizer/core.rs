@@ -89,7 +89,7 @@ impl Core {
         let saved = SavedGrant { grant, issued_at: clock::now(), id: context.id, key };
         let active = self.activate(saved, Origin::Login, true)?;
         self.set_active(Some(Arc::clone(&active)));
-        tracing::debug!(server = %self.settings.server, "logged in");
+        tracing::debug!(server = %self.settings.server_name, "logged in");
         Ok(active)
     }
 

@@ -62,7 +62,7 @@ impl Core {
                 let is_new = !active.is_accepted() && refused.is_some();
                 if is_new && active.origin == Origin::Login {
                     let issuer = active.saved.grant.issuer.clone();
-                    return Err(OAuthFailure::Refused { server: self.settings.server.clone(), issuer });
+                    return Err(OAuthFailure::Refused { server: self.settings.server_name.clone(), issuer });
                 }
                 if !(is_new && active.origin == Origin::Refresh) && self.is_renewable(active) {
                     self.state().challenges.clone_from(&challenges);

@@ -63,7 +63,7 @@ impl Core {
     pub(super) async fn renewed(self: &Arc<Self>, stale: Arc<ActiveLogin>) -> Renewed {
         match self.start_renewal(Some(stale)).await {
             Err(OAuthFailure::Login(error)) if !error.is_transient() && !self.settings.is_unattended() => {
-                tracing::info!(server = %self.settings.server, %error, "the tokens cannot be refreshed");
+                tracing::info!(server = %self.settings.server_name, %error, "the tokens cannot be refreshed");
                 self.set_ended(error);
                 Ok(None)
             }

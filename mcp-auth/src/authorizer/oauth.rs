@@ -116,6 +116,6 @@ impl Authorizer for OAuth {
 
 impl fmt::Debug for OAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OAuth").field("server", &self.core.settings.server).finish_non_exhaustive()
+        f.debug_struct("OAuth").field("server", &self.core.settings.server_name).finish_non_exhaustive()
     }
 }

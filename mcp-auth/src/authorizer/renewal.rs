@@ -55,7 +55,7 @@ impl Core {
         match &renewed {
             Ok(Some(_)) => {}
             Ok(None) => self.set_active(None),
-            Err(error) => tracing::debug!(server = %self.settings.server, %error, "the tokens were not refreshed"),
+            Err(error) => tracing::debug!(server = %self.settings.server_name, %error, "the tokens were not refreshed"),
         }
         renewed
     }
@@ -100,11 +100,11 @@ impl Core {
                     let saved = SavedGrant { grant: *grant, issued_at: clock::now(), id, key };
                     let active = self.activate(saved, Origin::Refresh, is_saved)?;
                     self.set_active(Some(Arc::clone(&active)));
-                    tracing::debug!(server = %self.settings.server, "the tokens were refreshed");
+                    tracing::debug!(server = %self.settings.server_name, "the tokens were refreshed");
                     return Ok(Some(active));
                 }
                 Action::Failed(error) if error.needs_login() => {
-                    tracing::info!(server = %self.settings.server, %error, "the login has ended");
+                    tracing::info!(server = %self.settings.server_name, %error, "the login has ended");
                     self.set_ended(error);
                     return Ok(None);
                 }
@@ -125,7 +125,7 @@ impl Core {
             match self.logins.apply(save.clone(), context).await {
                 Ok(()) => return true,
                 Err(error) if attempt == SAVE_ATTEMPTS => {
-                    tracing::warn!(server = %self.settings.server, %error, "refreshed tokens are kept in memory only");
+                    tracing::warn!(server = %self.settings.server_name, %error, "refreshed tokens are kept in memory only");
                     return false;
                 }
                 Err(_) => tokio::time::sleep(SAVE_PAUSE).await,

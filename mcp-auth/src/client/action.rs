@@ -1,7 +1,10 @@
 //! What a flow wants done.
 
+use std::fmt;
+
 use super::{Grant, HttpRequest, LoginError, Registration};
 use crate::UnixTime;
+use crate::address::shown;
 
 /// What a flow wants done next.
 #[derive(Debug)]
@@ -44,12 +47,11 @@ pub struct OpenBrowser {
     pub issuer: String,
 }
 
-impl std::fmt::Debug for OpenBrowser {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for OpenBrowser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The address has the state, which protects the redirect.
-        let endpoint = self.url.split('?').next().unwrap_or_default();
         f.debug_struct("OpenBrowser")
-            .field("endpoint", &endpoint)
+            .field("endpoint", &shown(&self.url))
             .field("redirect_uri", &self.redirect_uri)
             .field("issuer", &self.issuer)
             .finish()
@@ -71,7 +73,7 @@ pub struct DeviceCode {
 }
 
 /// An assertion that the host of the client has to provide.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssertionRequest {
     /// What the assertion is.
@@ -81,6 +83,16 @@ pub struct AssertionRequest {
     pub audience: String,
     /// The resource that access is wanted to.
     pub resource: String,
+}
+
+impl fmt::Debug for AssertionRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AssertionRequest")
+            .field("kind", &self.kind)
+            .field("audience", &self.audience)
+            .field("resource", &shown(&self.resource))
+            .finish()
+    }
 }
 
 /// What an assertion is.
@@ -94,7 +106,7 @@ pub enum AssertionKind {
 }
 
 /// A change of what is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Save {
     /// Keep a registration. It replaces another one with the same issuer.
@@ -115,4 +127,19 @@ pub enum Save {
         /// The resource that the tokens are for.
         resource: String,
     },
+}
+
+impl fmt::Debug for Save {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Registration(registration) => f.debug_tuple("Registration").field(registration).finish(),
+            Self::ForgetRegistration { issuer, client_id } => {
+                f.debug_struct("ForgetRegistration").field("issuer", issuer).field("client_id", client_id).finish()
+            }
+            Self::Grant(grant) => f.debug_tuple("Grant").field(grant).finish(),
+            Self::ForgetGrant { issuer, resource } => {
+                f.debug_struct("ForgetGrant").field("issuer", issuer).field("resource", &shown(resource)).finish()
+            }
+        }
+    }
 }

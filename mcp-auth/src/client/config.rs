@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::{ClientAuthentication, Grant, Registration};
-use crate::metadata::{Address, UnsafeAddress};
+use crate::address::{Address, UnsafeAddress};
 use crate::{Scopes, Secret};
 
 /// How a login obtains its tokens.

@@ -6,11 +6,13 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 use super::FetchError;
+use super::redaction::KnownSecrets;
 use crate::metadata::{InvalidMetadata, UnsafeAddress};
 
 /// The error of a flow.
 ///
-/// No variant contains a secret. Texts that an authorization server sent are limited to printable ASCII.
+/// No variant contains a secret: addresses are without their query, and texts that an authorization server sent are short, of
+/// printable ASCII, and without the secrets that it was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginError {
@@ -189,19 +191,33 @@ pub struct OAuthError {
     pub description: Option<String>,
 }
 
-/// The maximum length of texts of errors that are kept, in characters.
-const MAX_ERROR_CHARACTERS: usize = 300;
+/// The errors that flows react to. They are no secrets, whatever a client has chosen for one.
+const KNOWN_CODES: [&str; 12] = [
+    "access_denied",
+    "authorization_pending",
+    "expired_token",
+    "invalid_client",
+    "invalid_grant",
+    "invalid_request",
+    "server_error",
+    "slow_down",
+    "temporarily_unavailable",
+    "unauthorized_client",
+    "unsupported_token_type",
+    "use_dpop_nonce",
+];
 
 impl OAuthError {
     /// Creates an error from texts that a peer sent.
-    #[must_use]
-    pub fn new(code: &str, description: Option<&str>) -> Self {
-        let description = description.map(printable).filter(|description| !description.is_empty());
-        Self { code: printable(code), description }
+    pub(crate) fn new(code: &str, description: Option<&str>, secrets: &KnownSecrets) -> Self {
+        let is_known = KNOWN_CODES.contains(&code);
+        let code = if is_known { code.to_owned() } else { secrets.redact(code) };
+        let description = description.map(|text| secrets.redact(text)).filter(|description| !description.is_empty());
+        Self { code, description }
     }
 
     /// Reads the body of a response of an endpoint.
-    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8], secrets: &KnownSecrets) -> Option<Self> {
         #[derive(Deserialize)]
         struct Body {
             error: String,
@@ -218,17 +234,12 @@ impl OAuthError {
             Some(Description::Text(text)) => Some(&**text),
             Some(Description::Other(_)) | None => None,
         };
-        Some(Self::new(&body.error, description)).filter(|error| !error.code.is_empty())
+        Some(Self::new(&body.error, description, secrets)).filter(|error| !error.code.is_empty())
     }
 
     pub(crate) fn is(&self, code: &str) -> bool {
         self.code == code
     }
-}
-
-/// Leaves only what can be shown in a terminal, a log and a header.
-fn printable(text: &str) -> String {
-    text.chars().filter(|character| matches!(character, ' '..='~')).take(MAX_ERROR_CHARACTERS).collect()
 }
 
 impl fmt::Display for OAuthError {

@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::Secret;
+use crate::address::shown;
 
 /// A request that a flow wants sent.
 #[derive(Clone)]
@@ -129,11 +130,6 @@ impl fmt::Debug for HttpRequest {
             .field("dpop_proof", &self.dpop_proof)
             .finish_non_exhaustive()
     }
-}
-
-/// Returns what can be shown of an address. Its query may contain a key.
-pub(super) fn shown(url: &str) -> &str {
-    url.split('?').next().unwrap_or_default()
 }
 
 /// A response to an [`HttpRequest`].

@@ -14,6 +14,8 @@ mod error;
 mod grant;
 mod http;
 mod login;
+mod outbox;
+mod redaction;
 mod refresh;
 mod register;
 mod registration;

@@ -1,7 +1,7 @@
 //! Which addresses a login may use.
 
 use super::super::{LoginConfig, LoginError};
-use crate::metadata::{Address, UnsafeAddress};
+use crate::address::{Address, UnsafeAddress, shown};
 
 /// Checks an address that a peer named.
 pub(super) fn check(config: &LoginConfig, what: &'static str, url: &str) -> Result<Address, LoginError> {
@@ -11,14 +11,4 @@ pub(super) fn check(config: &LoginConfig, what: &'static str, url: &str) -> Resu
         return Err(refuse(UnsafeAddress::Private));
     }
     Ok(address)
-}
-
-/// Limits a text that a peer sent to what an error can show. Whatever is before an `@` may be a password.
-pub(super) fn shown(url: &str) -> String {
-    const MAX_CHARACTERS: usize = 200;
-    let url = match url.rsplit_once('@') {
-        Some((_, host)) => host,
-        None => url,
-    };
-    url.chars().filter(|character| matches!(character, ' '..='~')).take(MAX_CHARACTERS).collect()
 }

@@ -7,6 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 use url::{Url, form_urlencoded};
 
+use super::super::redaction::KnownSecrets;
 use super::super::{LoginError, OAuthError};
 use super::{Ready, RedirectError};
 use crate::Secret;
@@ -24,15 +25,22 @@ pub(super) struct PendingAuthorization {
     /// Whether the authorization server says that its responses have `iss`.
     sends_issuer: bool,
     redirect_uri: String,
+    /// What the authorization server could repeat.
+    secrets: KnownSecrets,
 }
 
 impl PendingAuthorization {
     /// Records a request. Half of the random bytes become the state, half the verifier of PKCE.
     pub(super) fn new(ready: &Ready, redirect_uri: &str, random: &[u8]) -> Self {
         let (state, verifier) = random.split_at(random.len() / 2);
+        let (state, verifier) = (encode(state), encode(verifier));
+        let mut secrets = ready.secrets.clone();
+        secrets.add_all([&state, &verifier]);
+        secrets.add_all(&ready.registration.client_secret);
         Self {
-            state: Secret::new(URL_SAFE_NO_PAD.encode(state)),
-            verifier: Secret::new(URL_SAFE_NO_PAD.encode(verifier)),
+            state,
+            verifier,
+            secrets,
             issuer: ready.target.issuer().to_owned(),
             sends_issuer: ready.target.server.authorization_response_iss_parameter_supported == Some(true),
             redirect_uri: redirect_uri.to_owned(),
@@ -101,7 +109,9 @@ impl PendingAuthorization {
             return Err(LoginError::InvalidResponse("a parameter occurs twice"));
         }
         if let Some(error) = &response.error {
-            let error = OAuthError::new(error, response.error_description.as_deref());
+            let mut secrets = self.secrets.clone();
+            secrets.add_all(&response.code);
+            let error = OAuthError::new(error, response.error_description.as_deref(), &secrets);
             return Err(LoginError::AuthorizationRefused(error));
         }
         let code = response.code.filter(|code| !code.expose().is_empty());
@@ -155,6 +165,10 @@ impl Response {
         }
         is_well_formed
     }
+}
+
+fn encode(bytes: &[u8]) -> Secret {
+    Secret::new(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 fn set<T>(field: &mut Option<T>, value: T) -> bool {

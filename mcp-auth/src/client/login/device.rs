@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::super::endpoint::{EndpointCall, MAX_TOKEN_BYTES, Seconds, read_lifetime};
-use super::super::{DeviceCode, HttpResponse, LoginConfig, LoginError, OAuthError};
+use super::super::{DeviceCode, HttpResponse, LoginConfig, LoginError};
 use super::addresses;
 use crate::{Secret, UnixTime};
 
@@ -44,15 +44,11 @@ pub(super) struct IssuedCode {
 pub(super) fn read_device_code(
     now: UnixTime,
     config: &LoginConfig,
-    url: &str,
+    call: &EndpointCall,
     response: &HttpResponse,
 ) -> Result<IssuedCode, LoginError> {
     if !response.is_success() {
-        let url = url.to_owned();
-        return Err(match OAuthError::parse(&response.body) {
-            Some(error) if response.status < 500 => LoginError::TokenRefused { url, error },
-            _ => LoginError::Status { url, status: response.status },
-        });
+        return Err(call.refusal(response));
     }
     let invalid = LoginError::InvalidDeviceCode;
     let body: Body = serde_json::from_slice(&response.body)

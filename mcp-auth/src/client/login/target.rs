@@ -2,7 +2,8 @@
 
 use super::super::{DpopKey, LoginConfig, LoginError};
 use super::addresses;
-use crate::metadata::{Address, AuthorizationServerMetadata, ProtectedResourceMetadata, UnsafeAddress};
+use crate::address::{Address, UnsafeAddress, shown};
+use crate::metadata::{AuthorizationServerMetadata, ProtectedResourceMetadata};
 
 /// The parameters of an authorization request that would change its meaning.
 const REQUEST_PARAMETERS: [&str; 13] = [
@@ -75,7 +76,7 @@ impl Target {
         let address = addresses::check(config, what, url)?;
         // The endpoint can be one of another server, which must get no other request than ours.
         if address.url().query_pairs().any(|(name, _)| REQUEST_PARAMETERS.contains(&&*name)) {
-            let (url, reason) = (addresses::shown(url), UnsafeAddress::Parameters);
+            let (url, reason) = (shown(url), UnsafeAddress::Parameters);
             return Err(LoginError::UnsafeAddress { what, url, reason });
         }
         Ok(address)

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::super::endpoint::grant_types;
 use super::super::{ClientAuthentication, Flow, LoginConfig};
-use crate::metadata::{Address, AuthorizationServerMetadata};
+use crate::address::Address;
+use crate::metadata::AuthorizationServerMetadata;
 
 /// The metadata of a client: the body of a registration (RFC 7591), and the document that its identifier can be the address of.
 #[derive(Debug, Serialize)]

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use keyring::Entry;
 
 use self::records::{Entries, Records};
-use super::file::{digest, lock};
+use super::file::lock;
 use super::{StoreError, StoreKey, StoreLock, TokenStore};
 use crate::Secret;
 
@@ -76,7 +76,7 @@ impl TokenStore for KeyringStore {
     }
 
     async fn lock(&self, key: &StoreKey) -> Result<StoreLock, StoreError> {
-        let path = self.lock_directory.join(format!("{}.{}.lock", self.service, digest(key)));
+        let path = self.lock_directory.join(format!("{}.{}.lock", self.service, key.digest()));
         lock(&path, self.lock_timeout).await
     }
 }
