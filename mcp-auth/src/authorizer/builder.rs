@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use reqwest::ClientBuilder;
 
-use super::error::{BuildError, OAuthFailure};
+use super::error::{BuildError, OAuthError};
 use super::login_run::Interaction;
 use super::logins::Logins;
 use super::oauth::OAuth;
@@ -88,10 +88,10 @@ impl Settings {
     }
 
     /// Returns the error of a user who has to log in and cannot be asked, with the reason why an earlier login has ended.
-    pub(super) fn not_logged_in(&self, ended: Option<&LoginError>) -> OAuthFailure {
+    pub(super) fn not_logged_in(&self, ended: Option<&LoginError>) -> OAuthError {
         let hint = &self.login_hint;
         let hint = ended.map_or_else(|| hint.clone(), |ended| format!("{ended}; {hint}"));
-        OAuthFailure::NotLoggedIn { server: self.server_name.clone(), hint }
+        OAuthError::NotLoggedIn { server: self.server_name.clone(), hint }
     }
 }
 

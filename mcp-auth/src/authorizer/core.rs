@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::active_login::{ActiveLogin, Origin};
 use super::builder::Settings;
 use super::clock;
-use super::error::OAuthFailure;
-use super::flights::{Flight, Renewed, WeakFlight};
+use super::error::OAuthError;
 use super::logins::{Logins, SaveContext};
 use super::record::SavedGrant;
 use super::sender::Sender;
+use super::single_flight::{Flight, Renewed, WeakFlight};
 use crate::Challenge;
 use crate::client::{DpopNonce, Grant, LoginError, StepUps};
 use crate::jose::SigningKey;
@@ -77,14 +77,14 @@ impl Core {
         saved: SavedGrant,
         origin: Origin,
         is_saved: bool,
-    ) -> Result<Arc<ActiveLogin>, OAuthFailure> {
+    ) -> Result<Arc<ActiveLogin>, OAuthError> {
         let active = ActiveLogin::new(saved, origin, is_saved);
         let invalid = |_| LoginError::InvalidTokenResponse("the access token has characters that cannot be sent");
         Ok(Arc::new(active.map_err(invalid)?))
     }
 
     /// Uses the tokens of a login, which were saved.
-    pub(super) fn use_login(&self, grant: Grant, context: SaveContext) -> Result<Arc<ActiveLogin>, OAuthFailure> {
+    pub(super) fn use_login(&self, grant: Grant, context: SaveContext) -> Result<Arc<ActiveLogin>, OAuthError> {
         let key = context.key.filter(|_| grant.is_dpop_bound());
         let saved = SavedGrant { grant, issued_at: clock::now(), id: context.id, key };
         let active = self.activate(saved, Origin::Login, true)?;
@@ -94,7 +94,7 @@ impl Core {
     }
 
     /// Returns the key that tokens are bound to, if any: that of the earlier login, or a new one.
-    pub(super) fn dpop_key(&self, earlier: Option<&SavedGrant>) -> Result<Option<Arc<SigningKey>>, OAuthFailure> {
+    pub(super) fn dpop_key(&self, earlier: Option<&SavedGrant>) -> Result<Option<Arc<SigningKey>>, OAuthError> {
         if !self.settings.uses_dpop {
             return Ok(None);
         }
@@ -104,7 +104,7 @@ impl Core {
         }
     }
 
-    pub(super) fn not_logged_in(&self) -> OAuthFailure {
+    pub(super) fn not_logged_in(&self) -> OAuthError {
         let ended = self.state().ended.clone();
         self.settings.not_logged_in(ended.as_ref())
     }

@@ -8,15 +8,15 @@ use mcp_transport_http::{Credential, RequestHead, ResponseHead};
 use super::active_login::{Freshness, Origin};
 use super::clock;
 use super::core::Core;
-use super::error::OAuthFailure;
-use super::flights::LoginReason;
+use super::error::OAuthError;
 use super::sender::{DPOP_NONCE, unique_id};
+use super::single_flight::LoginReason;
 use crate::client::LoginError;
 use crate::jose::DpopClaims;
 use crate::{Challenge, Scopes};
 
 impl Core {
-    pub(super) async fn credential(self: &Arc<Self>) -> Result<Option<Credential>, OAuthFailure> {
+    pub(super) async fn credential(self: &Arc<Self>) -> Result<Option<Credential>, OAuthError> {
         let Some(active) = self.active().await? else { return Ok(None) };
         match active.freshness() {
             Freshness::Fresh => {}
@@ -39,7 +39,7 @@ impl Core {
     pub(super) async fn challenged(
         self: &Arc<Self>,
         challenge: &mcp_transport_http::Challenge,
-    ) -> Result<Option<Credential>, OAuthFailure> {
+    ) -> Result<Option<Credential>, OAuthError> {
         let challenges = Challenge::parse_all(challenge.www_authenticate.iter().map(String::as_str));
         let is_step_up = challenge.status == 403;
         if is_step_up && !challenges.iter().any(Challenge::is_insufficient_scope) {
@@ -62,7 +62,7 @@ impl Core {
                 let is_new = !active.is_accepted() && refused.is_some();
                 if is_new && active.origin == Origin::Login {
                     let issuer = active.saved.grant.issuer.clone();
-                    return Err(OAuthFailure::Refused { server: self.settings.server_name.clone(), issuer });
+                    return Err(OAuthError::Refused { server: self.settings.server_name.clone(), issuer });
                 }
                 if !(is_new && active.origin == Origin::Refresh) && self.is_renewable(active) {
                     self.state().challenges.clone_from(&challenges);
@@ -83,11 +83,7 @@ impl Core {
         self.state().step_ups.begin("", needed, granted)
     }
 
-    pub(super) fn proof(
-        &self,
-        credential: &Credential,
-        request: &RequestHead<'_>,
-    ) -> Result<HeaderValue, OAuthFailure> {
+    pub(super) fn proof(&self, credential: &Credential, request: &RequestHead<'_>) -> Result<HeaderValue, OAuthError> {
         let (active, nonce) = {
             let state = self.state();
             (state.active.clone(), state.nonce.current().map(str::to_owned))

@@ -13,7 +13,7 @@ use crate::store::StoreError;
 /// The error of [`OAuth`](super::OAuth). It contains no secrets.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OAuthFailure {
+pub enum OAuthError {
     /// A flow failed.
     #[error(transparent)]
     Login(#[from] LoginError),
@@ -50,8 +50,8 @@ pub enum OAuthFailure {
     Shutdown,
 }
 
-impl From<OAuthFailure> for AuthorizationError {
-    fn from(failure: OAuthFailure) -> Self {
+impl From<OAuthError> for AuthorizationError {
+    fn from(failure: OAuthError) -> Self {
         // Errors of this crate say everything in their text.
         Self::new(failure.to_string())
     }

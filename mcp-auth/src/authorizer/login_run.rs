@@ -7,7 +7,7 @@ use tokio::time::{Duration, sleep};
 
 use super::builder::Settings;
 use super::clock;
-use super::error::OAuthFailure;
+use super::error::OAuthError;
 use super::logins::{Logins, SaveContext};
 use super::prompt::{DevicePrompt, LoginPrompt, PendingLogin, PromptError};
 use super::sender::{Sender, random};
@@ -38,7 +38,7 @@ pub(super) struct LoginRun<'a> {
 
 impl LoginRun<'_> {
     /// Runs the login. The tokens are saved before they are returned.
-    pub(super) async fn start(&self, stored: Stored, challenges: &[Challenge]) -> Result<Grant, OAuthFailure> {
+    pub(super) async fn start(&self, stored: Stored, challenges: &[Challenge]) -> Result<Grant, OAuthError> {
         let mut pending = None;
         let flow = match (&self.settings.flow, &self.settings.interaction) {
             (Some(flow), _) => flow.clone(),
@@ -54,7 +54,7 @@ impl LoginRun<'_> {
         self.drive(&mut login, pending.as_deref_mut()).await
     }
 
-    fn config(&self, flow: Flow) -> Result<LoginConfig, OAuthFailure> {
+    fn config(&self, flow: Flow) -> Result<LoginConfig, OAuthError> {
         let config = self.settings.login_config(flow).map_err(|error| PromptError::failed(error.to_string()))?;
         Ok(match &self.key {
             Some(key) => config.dpop(dpop_key(key, self.settings.requires_dpop)),
@@ -66,7 +66,7 @@ impl LoginRun<'_> {
         &self,
         login: &mut Login,
         mut pending: Option<&mut (dyn PendingLogin + '_)>,
-    ) -> Result<Grant, OAuthFailure> {
+    ) -> Result<Grant, OAuthError> {
         let mut shown: Option<Shown> = None;
         loop {
             match login.poll(clock::now()) {
@@ -117,7 +117,7 @@ impl LoginRun<'_> {
         }
     }
 
-    fn show(&self, code: DeviceCode) -> Result<Shown, OAuthFailure> {
+    fn show(&self, code: DeviceCode) -> Result<Shown, OAuthError> {
         let Interaction::Device(prompt) = &self.settings.interaction else {
             return Err(self.settings.not_logged_in(None));
         };

@@ -1,13 +1,13 @@
 //! Logging out.
 
 use super::core::Core;
-use super::error::OAuthFailure;
+use super::error::OAuthError;
 use super::record::SavedGrant;
 use crate::client::{Action, Revocation};
 
 impl Core {
     /// Forgets the tokens, and revokes them.
-    pub(super) async fn logout(&self) -> Result<(), OAuthFailure> {
+    pub(super) async fn logout(&self) -> Result<(), OAuthError> {
         let lock = self.logins.lock().await?;
         let saved = self.logins.load().await?;
         // Tokens that could not be saved are newer than those of the store.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::active_login::{ActiveLogin, Freshness, Origin};
 use super::clock;
 use super::core::Core;
-use super::error::OAuthFailure;
+use super::error::OAuthError;
 use super::login_run::{LoginRun, dpop_key};
 use super::logins::SaveContext;
 use super::record::{SavedGrant, SavedLogin};
@@ -24,10 +24,7 @@ impl Core {
     /// Replaces tokens that are about to expire, or that the server refused. Returns `None` if only a login of a user helps.
     ///
     /// It must run to its end once a request was sent, so it runs in a task of its own.
-    pub(super) async fn renew(
-        &self,
-        stale: Option<Arc<ActiveLogin>>,
-    ) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+    pub(super) async fn renew(&self, stale: Option<Arc<ActiveLogin>>) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
         let stale = stale.as_deref();
         // Without the lock first: most of the time another process has refreshed them.
         if let Some(renewed) = self.adopt_newer(&self.logins.load().await?, stale)? {
@@ -65,7 +62,7 @@ impl Core {
         &self,
         saved: &SavedLogin,
         stale: Option<&ActiveLogin>,
-    ) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+    ) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
         let Some(grant) = &saved.grant else { return Ok(None) };
         if stale.is_some_and(|stale| stale.has_tokens_of(grant) || !stale.is_saved) {
             return Ok(None);
@@ -79,7 +76,7 @@ impl Core {
     }
 
     /// Refreshes tokens. The caller has the lock.
-    async fn refresh(&self, saved: SavedGrant) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+    async fn refresh(&self, saved: SavedGrant) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
         let SavedGrant { grant, id, key, .. } = saved;
         let context = SaveContext { id: Arc::clone(&id), key: key.clone() };
         let described = key.as_deref().map(|key| dpop_key(key, self.settings.requires_dpop));
@@ -139,7 +136,7 @@ impl Core {
         &self,
         grant: Option<SavedGrant>,
         saved: SavedLogin,
-    ) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+    ) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
         let key = self.dpop_key(grant.as_ref())?;
         let id = grant.as_ref().map_or_else(|| unique_id().into(), |grant| Arc::clone(&grant.id));
         let stored = Stored {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::FetchError;
+use super::RequestError;
 use super::redaction::KnownSecrets;
 use crate::metadata::{InvalidMetadata, UnsafeAddress};
 
@@ -22,7 +22,7 @@ pub enum LoginError {
         /// The address of the request.
         url: String,
         /// What happened.
-        error: FetchError,
+        error: RequestError,
     },
     /// A server failed, or is overloaded.
     #[error("{url} responded with status {status}")]
@@ -109,7 +109,7 @@ pub enum LoginError {
         /// The issuer of the authorization server.
         issuer: String,
         /// The reason.
-        error: OAuthError,
+        error: ErrorResponse,
     },
     /// The response to a registration cannot be used.
     #[error("the response to the registration cannot be used: {0}")]
@@ -125,7 +125,7 @@ pub enum LoginError {
     InvalidResponse(&'static str),
     /// The person or the authorization server did not agree.
     #[error("authorization was refused: {0}")]
-    AuthorizationRefused(OAuthError),
+    AuthorizationRefused(ErrorResponse),
     /// The code was not entered in time.
     #[error("the code was not entered in time")]
     CodeExpired,
@@ -138,7 +138,7 @@ pub enum LoginError {
         /// The address of the token endpoint.
         url: String,
         /// The reason.
-        error: OAuthError,
+        error: ErrorResponse,
     },
     /// The response of a token endpoint cannot be used.
     #[error("the response of the token endpoint cannot be used: {0}")]
@@ -148,7 +148,7 @@ pub enum LoginError {
     Dpop(&'static str),
     /// The refresh token is no longer valid. Only a new login helps.
     #[error("the login has ended ({0}): log in again")]
-    LoginEnded(OAuthError),
+    LoginEnded(ErrorResponse),
     /// There is no refresh token. Only a new login helps.
     #[error("the login has ended, as there is no refresh token: log in again")]
     NoRefreshToken,
@@ -163,7 +163,7 @@ impl LoginError {
     pub fn is_transient(&self) -> bool {
         let is_outage = matches!(
             self,
-            Self::Fetch { error: FetchError::Unreachable(_), .. }
+            Self::Fetch { error: RequestError::Unreachable(_), .. }
                 | Self::Status { status: 408 | 425 | 429 | 500.., .. }
         );
         is_outage || self.is_refusal("temporarily_unavailable") || self.is_refusal("server_error")
@@ -184,7 +184,7 @@ impl LoginError {
 /// An error that an authorization server responded with (RFC 6749).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct OAuthError {
+pub struct ErrorResponse {
     /// The error, such as `invalid_grant` or `access_denied`.
     pub code: String,
     /// The description for developers.
@@ -207,7 +207,7 @@ const KNOWN_CODES: [&str; 12] = [
     "use_dpop_nonce",
 ];
 
-impl OAuthError {
+impl ErrorResponse {
     /// Creates an error from texts that a peer sent.
     pub(crate) fn new(code: &str, description: Option<&str>, secrets: &KnownSecrets) -> Self {
         let is_known = KNOWN_CODES.contains(&code);
@@ -242,7 +242,7 @@ impl OAuthError {
     }
 }
 
-impl fmt::Display for OAuthError {
+impl fmt::Display for ErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.code)?;
         match &self.description {
@@ -252,4 +252,4 @@ impl fmt::Display for OAuthError {
     }
 }
 
-impl std::error::Error for OAuthError {}
+impl std::error::Error for ErrorResponse {}

@@ -18,7 +18,7 @@ pub struct HttpRequest {
     pub headers: Vec<(&'static str, Secret)>,
     /// The body. It can contain secrets.
     pub body: Option<Secret>,
-    /// The maximum length of the body of the response. A longer one is reported as [`FetchError::TooLarge`].
+    /// The maximum length of the body of the response. A longer one is reported as [`RequestError::TooLarge`].
     pub max_response_bytes: usize,
     /// Whether redirects to the same origin can be followed. Requests with secrets are never sent to another place.
     pub may_redirect: bool,
@@ -178,7 +178,7 @@ impl Drop for HttpResponse {
 /// The error of a request that got no response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum FetchError {
+pub enum RequestError {
     /// The server could not be reached, or the connection broke, or it took too long.
     #[error("it cannot be reached: {0}")]
     Unreachable(String),

@@ -28,9 +28,9 @@ pub use config::{
     DpopKey, Flow, IdentityProvider, InvalidConfig, LoginConfig, PreRegistered, Stored, SubjectTokenType,
 };
 pub use endpoint::{DpopNonce, MAX_TOKEN_BYTES, MAX_TOKEN_RESPONSE_BYTES};
-pub use error::{LoginError, OAuthError};
+pub use error::{ErrorResponse, LoginError};
 pub use grant::Grant;
-pub use http::{ClientAssertion, DpopProof, FetchError, HttpMethod, HttpRequest, HttpResponse};
+pub use http::{ClientAssertion, DpopProof, HttpMethod, HttpRequest, HttpResponse, RequestError};
 pub use login::{Login, RedirectError};
 pub use refresh::Refresh;
 pub use register::MAX_REGISTRATION_RESPONSE_BYTES;

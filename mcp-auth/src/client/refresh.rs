@@ -2,7 +2,7 @@
 
 use super::endpoint::{ClientCredentials, EndpointCall, Form, Reply, TokenExpectations, grant_types, read_tokens};
 use super::outbox::Outbox;
-use super::{Action, DpopKey, FetchError, Grant, HttpResponse, LoginError, OAuthError, Save};
+use super::{Action, DpopKey, ErrorResponse, Grant, HttpResponse, LoginError, RequestError, Save};
 use crate::UnixTime;
 use crate::address::{Address, shown};
 
@@ -97,7 +97,7 @@ impl Refresh {
     }
 
     /// Drops the tokens: only this error says that the refresh token is not valid any more.
-    fn give_up(&mut self, error: OAuthError) {
+    fn give_up(&mut self, error: ErrorResponse) {
         let Grant { issuer, resource, .. } = self.grant.clone();
         self.outbox.save(Save::ForgetGrant { issuer, resource });
         self.outbox.fail(LoginError::LoginEnded(error));
@@ -112,7 +112,7 @@ impl Refresh {
     }
 
     /// Reports that an [`Action::Fetch`] got no response.
-    pub fn handle_failure(&mut self, error: FetchError) {
+    pub fn handle_failure(&mut self, error: RequestError) {
         if !self.outbox.is_empty() {
             return;
         }

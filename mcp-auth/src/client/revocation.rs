@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::endpoint::{ClientCredentials, EndpointCall, Form};
 use super::outbox::Outbox;
-use super::{Action, FetchError, Grant, HttpResponse, LoginError, Save};
+use super::{Action, Grant, HttpResponse, LoginError, RequestError, Save};
 use crate::Secret;
 use crate::address::Address;
 
@@ -76,7 +76,7 @@ impl Revocation {
     }
 
     /// Reports that an [`Action::Fetch`] got no response.
-    pub fn handle_failure(&mut self, error: FetchError) {
+    pub fn handle_failure(&mut self, error: RequestError) {
         let Some(call) = self.take_current() else { return };
         self.error.get_or_insert(LoginError::Fetch { url: call.url().to_owned(), error });
         self.advance();

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcp_auth::authorizer::{
-    AssertionSource, DevicePrompt, LoginPrompt, LoopbackListener, OAuthFailure, PendingLogin, PromptError,
-    RedirectCheck, async_trait,
+    AssertionSource, DevicePrompt, LoginPrompt, LoopbackListener, OAuthError, PendingLogin, PromptError, RedirectCheck,
+    async_trait,
 };
 use mcp_auth::client::{AssertionKind, AssertionRequest, ClientAuthentication, DeviceCode, OpenBrowser, PreRegistered};
 use mcp_auth::jose::SigningKey;
@@ -89,7 +89,7 @@ async fn a_login_that_takes_too_long_fails() {
     let slow = Agreeing { delay: Duration::from_secs(60), ..Agreeing::default() };
     let oauth = oauth(&servers).prompt(slow).login_timeout(Duration::from_millis(100)).build().unwrap();
     let error = oauth.login().await.unwrap_err();
-    assert!(matches!(error, OAuthFailure::TimedOut(_)), "{error:?}");
+    assert!(matches!(error, OAuthError::TimedOut(_)), "{error:?}");
 }
 
 #[tokio::test]
@@ -175,7 +175,7 @@ async fn a_user_who_declines_ends_the_login() {
     let servers = Servers::start().await;
     let oauth = oauth(&servers).device_prompt(Device { declines: true, ..Device::default() }).build().unwrap();
     let error = oauth.login().await.unwrap_err();
-    assert!(matches!(error, OAuthFailure::Prompt(PromptError::Declined)), "{error:?}");
+    assert!(matches!(error, OAuthError::Prompt(PromptError::Declined)), "{error:?}");
     assert_eq!(servers.ledger().logins, 0);
 }
 

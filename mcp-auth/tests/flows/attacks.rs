@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use mcp_auth::client::{FetchError, HttpResponse, InvalidConfig, LoginConfig, LoginError};
+use mcp_auth::client::{HttpResponse, InvalidConfig, LoginConfig, LoginError, RequestError};
 use mcp_auth::metadata::{Address, MAX_METADATA_BYTES, UnsafeAddress};
 use serde_json::{Value, json};
 
@@ -209,10 +209,10 @@ fn open_redirects_take_neither_the_code_nor_the_tokens_elsewhere() {
     // A redirect of metadata to another origin is refused by the driver.
     let outcome = Script::new()
         .handle("https://mcp.example/.well-known/oauth-protected-resource/mcp", |_| {
-            Err(FetchError::Refused("another origin".to_owned()))
+            Err(RequestError::Refused("another origin".to_owned()))
         })
         .run();
-    assert!(matches!(outcome.error(), LoginError::Fetch { error: FetchError::Refused(_), .. }));
+    assert!(matches!(outcome.error(), LoginError::Fetch { error: RequestError::Refused(_), .. }));
     assert!(!outcome.error().is_transient());
     // The browser is only ever sent back to the address of the login.
     for page in Script::new().run().pages {
@@ -237,9 +237,9 @@ fn huge_documents_are_refused_by_their_length() {
     );
     // Endless ones are cut by the driver.
     let outcome = Script::new()
-        .handle("https://as.example/.well-known/oauth-authorization-server", |_| Err(FetchError::TooLarge))
+        .handle("https://as.example/.well-known/oauth-authorization-server", |_| Err(RequestError::TooLarge))
         .run();
-    assert!(matches!(outcome.error(), LoginError::Fetch { error: FetchError::TooLarge, .. }));
+    assert!(matches!(outcome.error(), LoginError::Fetch { error: RequestError::TooLarge, .. }));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-use mcp_auth::client::{FetchError, LoginConfig, LoginError};
+use mcp_auth::client::{LoginConfig, LoginError, RequestError};
 use mcp_auth::metadata::{Address, ProtectedResourceMetadata, well_known};
 use serde_json::json;
 use url::Url;
@@ -178,7 +178,7 @@ fn a_failing_server_is_an_outage_and_never_leads_to_the_next_place() {
         assert_eq!(outcome.urls(), [PATH]);
         assert!(outcome.error().is_transient(), "{:?}", outcome.error());
     }
-    let outcome = Script::new().handle(PATH, |_| Err(FetchError::Unreachable("no route".to_owned()))).run();
+    let outcome = Script::new().handle(PATH, |_| Err(RequestError::Unreachable("no route".to_owned()))).run();
     assert_eq!(outcome.urls(), [PATH]);
     assert!(outcome.error().is_transient());
 }

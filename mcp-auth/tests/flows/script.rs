@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use mcp_auth::client::{
-    Action, AssertionRequest, DeviceCode, FetchError, Flow, Grant, HttpRequest, HttpResponse, Login, LoginConfig,
-    LoginError, OpenBrowser, PreRegistered, Save, Stored,
+    Action, AssertionRequest, DeviceCode, Flow, Grant, HttpRequest, HttpResponse, Login, LoginConfig, LoginError,
+    OpenBrowser, PreRegistered, RequestError, Save, Stored,
 };
 use mcp_auth::{Challenge, Secret, UnixTime};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ pub(crate) const REDIRECT: &str = "http://127.0.0.1:3000/callback";
 pub(crate) const NOW: UnixTime = UnixTime::from_secs(1_000_000);
 
 /// What a server does with a request.
-pub(crate) type Handler = Box<dyn FnMut(&HttpRequest) -> Result<HttpResponse, FetchError>>;
+pub(crate) type Handler = Box<dyn FnMut(&HttpRequest) -> Result<HttpResponse, RequestError>>;
 /// What a person does with a page, as the address that the browser is sent back to.
 pub(crate) type Person = Box<dyn FnMut(&Url) -> String>;
 
@@ -115,7 +115,7 @@ impl Script {
     pub(crate) fn handle(
         mut self,
         url: &str,
-        handler: impl FnMut(&HttpRequest) -> Result<HttpResponse, FetchError> + 'static,
+        handler: impl FnMut(&HttpRequest) -> Result<HttpResponse, RequestError> + 'static,
     ) -> Self {
         self.routes.insert(url.to_owned(), Box::new(handler));
         self
@@ -224,7 +224,7 @@ impl Script {
         panic!("the login does not end");
     }
 
-    fn send(&mut self, request: &HttpRequest, outcome: &mut Outcome) -> Result<HttpResponse, FetchError> {
+    fn send(&mut self, request: &HttpRequest, outcome: &mut Outcome) -> Result<HttpResponse, RequestError> {
         outcome.requests.push(request.clone());
         match self.routes.get_mut(&request.url) {
             Some(handler) => handler(request),

@@ -3,7 +3,7 @@
 use url::Url;
 
 use super::super::redaction::KnownSecrets;
-use super::super::{DpopProof, HttpMethod, HttpRequest, HttpResponse, LoginError, OAuthError};
+use super::super::{DpopProof, ErrorResponse, HttpMethod, HttpRequest, HttpResponse, LoginError};
 use super::{ClientCredentials, DpopNonce, Form, MAX_TOKEN_RESPONSE_BYTES};
 use crate::address::{Address, shown};
 
@@ -62,8 +62,8 @@ impl EndpointCall {
     }
 
     /// Returns the error that a response has, if any.
-    pub(crate) fn error_of(&self, response: &HttpResponse) -> Option<OAuthError> {
-        OAuthError::parse(&response.body, &self.secrets)
+    pub(crate) fn error_of(&self, response: &HttpResponse) -> Option<ErrorResponse> {
+        ErrorResponse::parse(&response.body, &self.secrets)
     }
 
     /// Returns why a response is no success.

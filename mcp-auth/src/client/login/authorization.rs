@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use url::{Url, form_urlencoded};
 
 use super::super::redaction::KnownSecrets;
-use super::super::{LoginError, OAuthError};
+use super::super::{ErrorResponse, LoginError};
 use super::{Ready, RedirectError};
 use crate::Secret;
 use crate::metadata::Address;
@@ -111,7 +111,7 @@ impl PendingAuthorization {
         if let Some(error) = &response.error {
             let mut secrets = self.secrets.clone();
             secrets.add_all(&response.code);
-            let error = OAuthError::new(error, response.error_description.as_deref(), &secrets);
+            let error = ErrorResponse::new(error, response.error_description.as_deref(), &secrets);
             return Err(LoginError::AuthorizationRefused(error));
         }
         let code = response.code.filter(|code| !code.expose().is_empty());

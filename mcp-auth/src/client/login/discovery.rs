@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 use url::Url;
 
-use super::super::{FetchError, HttpRequest, HttpResponse, LoginConfig, LoginError};
+use super::super::{HttpRequest, HttpResponse, LoginConfig, LoginError, RequestError};
 use super::addresses;
 use super::target::Target;
 use crate::Secret;
@@ -114,7 +114,7 @@ impl Discovery {
         }
     }
 
-    pub(super) fn handle_failure(&self, error: FetchError) -> LoginError {
+    pub(super) fn handle_failure(&self, error: RequestError) -> LoginError {
         LoginError::Fetch { url: self.place_text(), error }
     }
 

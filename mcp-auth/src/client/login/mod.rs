@@ -30,7 +30,7 @@ use super::outbox::Outbox;
 use super::redaction::KnownSecrets;
 use super::register;
 use super::{
-    Action, FetchError, HttpRequest, HttpResponse, LoginConfig, LoginError, PreRegistered, Registration, Save, Stored,
+    Action, HttpRequest, HttpResponse, LoginConfig, LoginError, PreRegistered, Registration, RequestError, Save, Stored,
 };
 use crate::address::{Address, shown};
 use crate::{Challenge, Scopes, Secret, UnixTime};
@@ -238,7 +238,7 @@ impl Login {
     }
 
     /// Reports that an [`Action::Fetch`] got no response.
-    pub fn handle_failure(&mut self, now: UnixTime, error: FetchError) {
+    pub fn handle_failure(&mut self, now: UnixTime, error: RequestError) {
         if !self.outbox.is_empty() {
             return;
         }

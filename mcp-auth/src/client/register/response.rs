@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::super::redaction::KnownSecrets;
-use super::super::{ClientAuthentication, HttpResponse, LoginError, OAuthError, Registration};
+use super::super::{ClientAuthentication, ErrorResponse, HttpResponse, LoginError, Registration};
 use super::MAX_REGISTRATION_RESPONSE_BYTES;
 use crate::address::{Address, shown};
 use crate::metadata::AuthorizationServerMetadata;
@@ -34,7 +34,7 @@ pub(crate) fn read_registration(
         return Err(LoginError::InvalidRegistration("it is too long"));
     }
     if !response.is_success() {
-        return Err(match OAuthError::parse(&response.body, secrets) {
+        return Err(match ErrorResponse::parse(&response.body, secrets) {
             Some(error) if response.status < 500 => {
                 LoginError::RegistrationRefused { issuer: server.issuer.clone(), error }
             }

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::active_login::{Freshness, Origin};
 use super::core::Core;
-use super::error::OAuthFailure;
-use super::flights::{LoginReason, Renewed};
+use super::error::OAuthError;
 use super::login_run::LoginRun;
 use super::logins::SaveContext;
 use super::sender::unique_id;
+use super::single_flight::{LoginReason, Renewed};
 use crate::client::{Grant, Stored};
 
 impl Core {
@@ -16,7 +16,7 @@ impl Core {
     pub(super) async fn log_in(&self, reason: LoginReason) -> Renewed {
         let timeout = self.settings.login_timeout;
         let login = tokio::time::timeout(timeout, self.log_in_attended(reason)).await;
-        login.unwrap_or(Err(OAuthFailure::TimedOut(timeout)))
+        login.unwrap_or(Err(OAuthError::TimedOut(timeout)))
     }
 
     async fn log_in_attended(&self, reason: LoginReason) -> Renewed {
@@ -47,7 +47,7 @@ impl Core {
         let run = LoginRun { settings, sender, logins, key, context, has_lock: false };
         match run.start(stored, &reason.challenges).await {
             Ok(grant) => self.use_login(grant, run.context).map(Some),
-            Err(OAuthFailure::NotLoggedIn { .. }) => Err(self.not_logged_in()),
+            Err(OAuthError::NotLoggedIn { .. }) => Err(self.not_logged_in()),
             Err(error) => Err(error),
         }
     }

@@ -10,14 +10,14 @@ use mcp_transport_http::Credential;
 use super::active_login::ActiveLogin;
 use super::clock;
 use super::core::Core;
-use super::error::OAuthFailure;
+use super::error::OAuthError;
 use crate::Challenge;
 
 /// How long to wait before tokens that are still valid are refreshed again after a failure.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
-pub(super) type Renewed = Result<Option<Arc<ActiveLogin>>, OAuthFailure>;
+pub(super) type Renewed = Result<Option<Arc<ActiveLogin>>, OAuthError>;
 pub(super) type Flight = Shared<BoxFuture<'static, Renewed>>;
 pub(super) type WeakFlight = WeakShared<BoxFuture<'static, Renewed>>;
 
@@ -54,7 +54,7 @@ impl Core {
             drop(state);
             renewed
         });
-        let flight = async move { task.await.unwrap_or(Err(OAuthFailure::Shutdown)) }.boxed().shared();
+        let flight = async move { task.await.unwrap_or(Err(OAuthError::Shutdown)) }.boxed().shared();
         state.renewal = Some(flight.clone());
         flight
     }
@@ -62,7 +62,7 @@ impl Core {
     /// Waits until tokens are replaced. Returns `None` if that needs a user: only failures that can pass are errors.
     pub(super) async fn renewed(self: &Arc<Self>, stale: Arc<ActiveLogin>) -> Renewed {
         match self.start_renewal(Some(stale)).await {
-            Err(OAuthFailure::Login(error)) if !error.is_transient() && !self.settings.is_unattended() => {
+            Err(OAuthError::Login(error)) if !error.is_transient() && !self.settings.is_unattended() => {
                 tracing::info!(server = %self.settings.server_name, %error, "the tokens cannot be refreshed");
                 self.set_ended(error);
                 Ok(None)
