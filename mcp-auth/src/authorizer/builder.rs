@@ -20,6 +20,7 @@ use crate::jose::SigningKey;
 use crate::store::{MemoryStore, TokenStore};
 
 const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_secs(300);
+const DEFAULT_ASSERTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A builder of [`OAuth`].
 #[must_use]
@@ -45,6 +46,7 @@ pub(super) struct Settings {
     pub(super) interaction: Interaction,
     pub(super) assertions: Option<Arc<dyn AssertionSource>>,
     pub(super) login_timeout: Duration,
+    pub(super) assertion_timeout: Duration,
     pub(super) uses_dpop: bool,
     pub(super) requires_dpop: bool,
     login_hint: String,
@@ -104,6 +106,7 @@ impl OAuthBuilder {
             interaction: Interaction::None,
             assertions: None,
             login_timeout: DEFAULT_LOGIN_TIMEOUT,
+            assertion_timeout: DEFAULT_ASSERTION_TIMEOUT,
             uses_dpop: false,
             requires_dpop: false,
             login_hint: "log in first".to_owned(),
@@ -241,6 +244,12 @@ impl OAuthBuilder {
     /// Sets the time that a user has to log in. Defaults to 5 minutes. No timeout of a call runs meanwhile.
     pub const fn login_timeout(mut self, timeout: Duration) -> Self {
         self.settings.login_timeout = timeout;
+        self
+    }
+
+    /// Sets the time that an [`AssertionSource`] has. Defaults to 30 seconds.
+    pub const fn assertion_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.assertion_timeout = timeout;
         self
     }
 

@@ -1,18 +1,19 @@
 //! What the tasks of a process share about a login.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use super::active_login::{ActiveLogin, Origin};
+use super::backoff::Backoff;
 use super::builder::Settings;
 use super::clock;
 use super::error::OAuthError;
 use super::logins::{Logins, SaveContext};
 use super::record::SavedGrant;
 use super::sender::Sender;
-use super::single_flight::{Flight, Renewed, WeakFlight};
+use super::single_flight::{LoginResult, SharedResult, WeakSharedResult};
+use super::step_ups::StepUps;
 use crate::Challenge;
-use crate::client::{DpopNonce, Grant, LoginError, StepUps};
+use crate::client::{DpopNonce, Grant, LoginError};
 use crate::jose::SigningKey;
 
 pub(super) struct Core {
@@ -31,17 +32,16 @@ pub(super) struct State {
     /// Why the last login has ended.
     pub(super) ended: Option<LoginError>,
     /// The refresh in flight, in a task of its own.
-    pub(super) renewal: Option<Flight>,
+    pub(super) renewal: Option<SharedResult>,
     /// The login in flight, as long as a call waits for it.
-    pub(super) login: Option<WeakFlight>,
+    pub(super) login: Option<WeakSharedResult>,
     pub(super) step_ups: StepUps,
     /// The nonce of the server for proofs.
     pub(super) nonce: DpopNonce,
     /// The latest challenges of the server, for logins without a user.
     pub(super) challenges: Vec<Challenge>,
-    /// When to try to refresh again, since 1970.
-    pub(super) retry_at: Duration,
-    pub(super) failures: u32,
+    /// When to try to refresh, or to log in without a user, again.
+    pub(super) backoff: Backoff,
 }
 
 impl Core {
@@ -56,7 +56,8 @@ impl Core {
     pub(super) fn set_active(&self, active: Option<Arc<ActiveLogin>>) {
         let mut state = self.state();
         if active.is_some() {
-            (state.ended, state.failures, state.retry_at) = (None, 0, Duration::ZERO);
+            state.ended = None;
+            state.backoff.reset();
         }
         let earlier = std::mem::replace(&mut state.active, active);
         state.is_loaded = true;
@@ -110,7 +111,7 @@ impl Core {
     }
 
     /// Returns the tokens in use, which are read from the store the first time.
-    pub(super) async fn active(&self) -> Renewed {
+    pub(super) async fn active(&self) -> LoginResult {
         {
             let state = self.state();
             if state.is_loaded {

@@ -29,6 +29,17 @@ pub enum OAuthError {
     /// The user did not log in in time.
     #[error("the login was not completed within {0:?}")]
     TimedOut(Duration),
+    /// The source of assertions did not respond in time.
+    #[error("the source of assertions did not respond within {0:?}")]
+    AssertionTimedOut(Duration),
+    /// A login without a user failed a moment ago, and is not repeated yet.
+    #[error("{error}; logging in is tried again in {retry_after:?}")]
+    RetryLater {
+        /// Why it failed.
+        error: Box<OAuthError>,
+        /// When it is tried again.
+        retry_after: Duration,
+    },
     /// The server refused tokens that a login has just obtained.
     #[error("{server} refuses the tokens that {issuer} issued for it")]
     Refused {
@@ -51,9 +62,9 @@ pub enum OAuthError {
 }
 
 impl From<OAuthError> for AuthorizationError {
-    fn from(failure: OAuthError) -> Self {
+    fn from(error: OAuthError) -> Self {
         // Errors of this crate say everything in their text.
-        Self::new(failure.to_string())
+        Self::new(error.to_string())
     }
 }
 

@@ -4,6 +4,7 @@
 //! keeps them in a [`TokenStore`](crate::store::TokenStore), refreshes them, and never loses them to another task or process.
 
 mod active_login;
+mod backoff;
 mod builder;
 mod clock;
 mod core;
@@ -18,6 +19,8 @@ mod record;
 mod renewal;
 mod sender;
 mod single_flight;
+mod step_ups;
+mod unattended_login;
 mod user_login;
 
 pub use async_trait::async_trait;

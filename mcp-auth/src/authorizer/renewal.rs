@@ -7,16 +7,15 @@ use super::active_login::{ActiveLogin, Freshness, Origin};
 use super::clock;
 use super::core::Core;
 use super::error::OAuthError;
-use super::login_run::{LoginRun, dpop_key};
+use super::login_run::dpop_key;
 use super::logins::SaveContext;
 use super::record::{SavedGrant, SavedLogin};
-use super::sender::unique_id;
-use crate::client::{Action, LoginError, Refresh, Save, Stored};
+use crate::client::{Action, LoginError, Refresh, Save};
 use crate::store::StoreError;
 
 /// How long to wait for another process that refreshes.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often saving refreshed tokens is tried. The old refresh token is of no use any more, so it is worth a few attempts.
+/// How often saving is tried.
 const SAVE_ATTEMPTS: usize = 4;
 const SAVE_PAUSE: Duration = Duration::from_millis(50);
 
@@ -24,7 +23,10 @@ impl Core {
     /// Replaces tokens that are about to expire, or that the server refused. Returns `None` if only a login of a user helps.
     ///
     /// It must run to its end once a request was sent, so it runs in a task of its own.
-    pub(super) async fn renew(&self, stale: Option<Arc<ActiveLogin>>) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
+    pub(super) async fn renew(
+        self: &Arc<Self>,
+        stale: Option<Arc<ActiveLogin>>,
+    ) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
         let stale = stale.as_deref();
         // Without the lock first: most of the time another process has refreshed them.
         if let Some(renewed) = self.adopt_newer(&self.logins.load().await?, stale)? {
@@ -43,10 +45,15 @@ impl Core {
         };
         // Tokens that were refreshed a moment ago and are replaced already were refused: another refresh does not help.
         let was_refused = stale.is_some_and(ActiveLogin::is_refused_refresh);
-        let renewed = match grant {
-            Some(grant) if grant.grant.tokens.refresh_token.is_some() && !was_refused => self.refresh(grant).await,
-            grant if self.settings.is_unattended() => self.log_in_unattended(grant, saved).await,
+        let refreshed = match &grant {
+            Some(grant) if grant.grant.tokens.refresh_token.is_some() && !was_refused => {
+                self.refresh(grant.clone()).await
+            }
             _ => Ok(None),
+        };
+        let renewed = match refreshed {
+            Ok(None) if self.settings.is_unattended() => self.log_in_unattended(grant, saved).await.map(Some),
+            refreshed => refreshed,
         };
         drop(lock);
         match &renewed {
@@ -89,7 +96,10 @@ impl Core {
                     Err(error) => refresh.handle_failure(error),
                 },
                 Action::Save(save) => {
-                    is_saved &= self.save(save, &context).await;
+                    if let Err(error) = self.save(save, &context).await {
+                        tracing::warn!(server = %self.settings.server_name, %error, "refreshed tokens are kept in memory only");
+                        is_saved = false;
+                    }
                     refresh.handle_saved();
                 }
                 Action::Done(grant) => {
@@ -116,38 +126,14 @@ impl Core {
         }
     }
 
-    /// Saves a change, and returns whether that succeeded.
-    async fn save(&self, save: Save, context: &SaveContext) -> bool {
-        for attempt in 1.. {
-            match self.logins.apply(save.clone(), context).await {
-                Ok(()) => return true,
-                Err(error) if attempt == SAVE_ATTEMPTS => {
-                    tracing::warn!(server = %self.settings.server_name, %error, "refreshed tokens are kept in memory only");
-                    return false;
-                }
-                Err(_) => tokio::time::sleep(SAVE_PAUSE).await,
+    /// Saves a change. It is tried several times: what the authorization server issued is issued once.
+    pub(super) async fn save(&self, save: Save, context: &SaveContext) -> Result<(), StoreError> {
+        for _ in 1..SAVE_ATTEMPTS {
+            if self.logins.apply(save.clone(), context).await.is_ok() {
+                return Ok(());
             }
+            tokio::time::sleep(SAVE_PAUSE).await;
         }
-        false
-    }
-
-    /// Logs in without a user. The caller has the lock.
-    async fn log_in_unattended(
-        &self,
-        grant: Option<SavedGrant>,
-        saved: SavedLogin,
-    ) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
-        let key = self.dpop_key(grant.as_ref())?;
-        let id = grant.as_ref().map_or_else(|| unique_id().into(), |grant| Arc::clone(&grant.id));
-        let stored = Stored {
-            registrations: self.logins.registrations().await?,
-            grant: grant.map(|saved| saved.grant),
-            requested_scopes: saved.requested_scopes,
-        };
-        let (settings, sender, logins) = (&self.settings, &self.sender, &self.logins);
-        let context = SaveContext { id, key: key.clone() };
-        let run = LoginRun { settings, sender, logins, key, context, has_lock: true };
-        let grant = run.start(stored, &self.challenges()).await?;
-        self.use_login(grant, run.context).map(Some)
+        self.logins.apply(save, context).await
     }
 }

@@ -1,25 +1,24 @@
-//! Work that many tasks wait for, and that is done once.
+//! Refreshes and logins that many calls wait for, and that are done once.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
 use mcp_transport_http::Credential;
+use tokio::time::Instant;
 
 use super::active_login::ActiveLogin;
-use super::clock;
 use super::core::Core;
 use super::error::OAuthError;
+use super::step_ups::StepUps;
 use crate::Challenge;
 
-/// How long to wait before tokens that are still valid are refreshed again after a failure.
-const FIRST_RETRY: Duration = Duration::from_secs(1);
-const LONGEST_RETRY: Duration = Duration::from_secs(30);
-
-pub(super) type Renewed = Result<Option<Arc<ActiveLogin>>, OAuthError>;
-pub(super) type Flight = Shared<BoxFuture<'static, Renewed>>;
-pub(super) type WeakFlight = WeakShared<BoxFuture<'static, Renewed>>;
+/// What a refresh or a login comes to: tokens, or `None` if only a user can obtain them.
+pub(super) type LoginResult = Result<Option<Arc<ActiveLogin>>, OAuthError>;
+/// A result that several calls wait for.
+pub(super) type SharedResult = Shared<BoxFuture<'static, LoginResult>>;
+/// The same, as long as a call waits for it.
+pub(super) type WeakSharedResult = WeakShared<BoxFuture<'static, LoginResult>>;
 
 /// Why a user has to log in.
 pub(super) struct LoginReason {
@@ -34,10 +33,10 @@ pub(super) struct LoginReason {
 
 impl Core {
     /// Returns the refresh in flight, and starts one if there is none.
-    pub(super) fn start_renewal(self: &Arc<Self>, stale: Option<Arc<ActiveLogin>>) -> Flight {
+    pub(super) fn start_renewal(self: &Arc<Self>, stale: Option<Arc<ActiveLogin>>) -> SharedResult {
         let mut state = self.state();
-        if let Some(flight) = state.renewal.as_ref().filter(|flight| flight.peek().is_none()) {
-            return flight.clone();
+        if let Some(shared) = state.renewal.as_ref().filter(|shared| shared.peek().is_none()) {
+            return shared.clone();
         }
         let core = Arc::clone(self);
         // In a task of its own: if it were dropped between the response and saving it, the login would be lost.
@@ -46,21 +45,23 @@ impl Core {
             let mut state = core.state();
             // It is not polled if no call waits for it, so it does not know that the task is over.
             state.renewal = None;
-            if renewed.is_err() {
-                let pause = LONGEST_RETRY.min(FIRST_RETRY * 2_u32.saturating_pow(state.failures.min(10)));
-                state.failures = state.failures.saturating_add(1);
-                state.retry_at = clock::since_epoch() + pause;
+            if let Err(error) = &renewed {
+                let random = getrandom::u32().unwrap_or_default();
+                state.backoff.fail(Instant::now(), error.clone(), random);
             }
             drop(state);
             renewed
         });
-        let flight = async move { task.await.unwrap_or(Err(OAuthError::Shutdown)) }.boxed().shared();
-        state.renewal = Some(flight.clone());
-        flight
+        let shared = async move { task.await.unwrap_or(Err(OAuthError::Shutdown)) }.boxed().shared();
+        state.renewal = Some(shared.clone());
+        shared
     }
 
     /// Waits until tokens are replaced. Returns `None` if that needs a user: only failures that can pass are errors.
-    pub(super) async fn renewed(self: &Arc<Self>, stale: Arc<ActiveLogin>) -> Renewed {
+    pub(super) async fn renewed(self: &Arc<Self>, stale: Arc<ActiveLogin>) -> LoginResult {
+        if self.settings.is_unattended() {
+            self.state().backoff.check(Instant::now())?;
+        }
         match self.start_renewal(Some(stale)).await {
             Err(OAuthError::Login(error)) if !error.is_transient() && !self.settings.is_unattended() => {
                 tracing::info!(server = %self.settings.server_name, %error, "the tokens cannot be refreshed");
@@ -72,10 +73,16 @@ impl Core {
     }
 
     /// Joins the login in flight, or starts one.
-    pub(super) async fn start_login(self: &Arc<Self>, reason: LoginReason) -> Renewed {
+    pub(super) async fn start_login(self: &Arc<Self>, reason: LoginReason) -> LoginResult {
+        if reason.is_forced {
+            let mut state = self.state();
+            state.backoff.reset();
+            state.step_ups = StepUps::default();
+        }
         if self.settings.is_unattended() {
             let stale = {
                 let mut state = self.state();
+                state.backoff.check(Instant::now())?;
                 if !reason.challenges.is_empty() {
                     state.challenges = reason.challenges;
                 }
@@ -83,16 +90,16 @@ impl Core {
             };
             return self.start_renewal(stale).await;
         }
-        let flight = {
+        let shared = {
             let mut state = self.state();
-            let joined = state.login.as_ref().and_then(WeakShared::upgrade).filter(|flight| flight.peek().is_none());
+            let joined = state.login.as_ref().and_then(WeakShared::upgrade).filter(|shared| shared.peek().is_none());
             joined.unwrap_or_else(|| {
                 let core = Arc::clone(self);
-                let flight = async move { core.log_in(reason).await }.boxed().shared();
-                state.login = flight.downgrade();
-                flight
+                let shared = async move { core.log_in(reason).await }.boxed().shared();
+                state.login = shared.downgrade();
+                shared
             })
         };
-        flight.await
+        shared.await
     }
 }

@@ -34,6 +34,13 @@ impl Grant {
         self.tokens.token_type == TokenType::Dpop
     }
 
+    /// Returns the grant as one that a login does not refresh.
+    #[cfg(feature = "authorizer")]
+    pub(crate) fn without_refresh_token(mut self) -> Self {
+        self.tokens.refresh_token = None;
+        self
+    }
+
     /// Returns the secrets that the authorization server knows.
     pub(crate) fn secrets(&self) -> KnownSecrets {
         let mut secrets = KnownSecrets::default();

@@ -1,9 +1,11 @@
-use mcp_auth::client::{HttpResponse, LoginError, MAX_TOKEN_BYTES, MAX_TOKEN_RESPONSE_BYTES, RequestError, TokenType};
+use mcp_auth::client::{HttpResponse, LoginError, RequestError, TokenType};
 use serde_json::{Value, json};
 
 use crate::script::{NOW, Outcome, Script, error_response, json_response, token_response};
 
 const TOKEN: &str = "https://as.example/token";
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
+const MAX_TOKEN_RESPONSE_BYTES: usize = 64 * 1024;
 
 fn with(change: impl FnOnce(&mut Value)) -> Outcome {
     let mut body = token_response();

@@ -190,6 +190,26 @@ impl Login {
         }
     }
 
+    /// Whether the request in flight obtains tokens or registers the client, so that it must not be cancelled before its
+    /// response was reported and all that follows was saved: the authorization server does not issue the same tokens again.
+    #[must_use]
+    pub const fn must_finish(&self) -> bool {
+        match &self.state {
+            State::Registering { .. }
+            | State::Refreshing { .. }
+            | State::ExchangingIdentity { .. }
+            | State::RequestingTokens { .. } => true,
+            State::PollingDevice { polling, .. } => polling.is_asking,
+            State::Start
+            | State::Discovering(_)
+            | State::AskingForClient(_)
+            | State::AwaitingRedirect { .. }
+            | State::RequestingDeviceCode { .. }
+            | State::AwaitingAssertion(_)
+            | State::Over => false,
+        }
+    }
+
     /// Reports the response to an [`Action::Fetch`].
     pub fn handle_response(&mut self, now: UnixTime, response: HttpResponse) {
         if !self.outbox.is_empty() {
