@@ -110,7 +110,7 @@ async fn tokens_of_a_login_that_is_cancelled_after_they_were_requested_are_kept(
         assert!(first.is_logged_in().await.unwrap());
         // Another process has them, too.
         assert_eq!(ping(&connect(&servers, &login()).await.unwrap()).await.unwrap(), "pong");
-        assert_eq!(servers.ledger().logins, 1, "nobody has to log in again");
+        assert_eq!(servers.ledger().logins, 1, "no user has to log in again");
     }
 }
 
@@ -261,6 +261,18 @@ async fn logging_out_revokes_and_forgets() {
     assert_eq!(servers.ledger().revoked.len(), 2, "there is nothing to revoke any more");
     ping(&client).await.unwrap();
     assert_eq!(*agreeing.asked.lock().unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_log_out_that_is_cancelled_still_revokes() {
+    let servers = Servers::start().await;
+    let oauth = oauth(&servers).prompt(Agreeing::default()).build().unwrap();
+    oauth.login().await.unwrap();
+    servers.ledger().revocation_delay = Duration::from_millis(100);
+    let cancelled = tokio::time::timeout(Duration::from_millis(50), oauth.logout()).await;
+    assert!(cancelled.is_err());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(servers.ledger().revoked, ["refresh_token", "access_token"]);
 }
 
 /// A host that opens its own browser, which is sent back to a loopback port.

@@ -43,6 +43,8 @@ pub struct Ledger {
     pub refreshes_machines: bool,
     /// How long the token endpoint takes.
     pub delay: Duration,
+    /// How long the revocation endpoint takes.
+    pub revocation_delay: Duration,
     /// The scope that tokens need.
     pub needed_scope: Option<String>,
     /// The scope that the authorization server grants, instead of the one that was requested.
@@ -147,6 +149,7 @@ impl Servers {
             echoes: false,
             refreshes_machines: false,
             delay: Duration::ZERO,
+            revocation_delay: Duration::ZERO,
             needed_scope: None,
             granted_scope: None,
             dpop_nonce: None,
@@ -394,6 +397,8 @@ async fn issue(servers: &Servers, headers: &HeaderMap, parameters: &Parameters) 
 }
 
 async fn revoke(State(servers): State<Servers>, Form(parameters): Form<Parameters>) -> StatusCode {
+    let delay = servers.ledger().revocation_delay;
+    tokio::time::sleep(delay).await;
     servers.ledger().revoked.push(parameters["token_type_hint"].clone());
     StatusCode::OK
 }
