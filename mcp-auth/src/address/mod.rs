@@ -30,6 +30,9 @@ pub enum UnsafeAddress {
     /// The URL has a fragment.
     #[error("it contains a fragment")]
     Fragment,
+    /// The URL has a query, which an issuer must not have.
+    #[error("it contains a query")]
+    Query,
     /// The query has parameters that the client sets itself.
     #[error("its query has parameters that the client sets itself")]
     Parameters,

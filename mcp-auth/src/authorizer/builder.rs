@@ -181,7 +181,7 @@ impl OAuthBuilder {
         self
     }
 
-    /// Sets the client that was registered with the authorization server by a person.
+    /// Sets the client that was registered with the authorization server by hand.
     pub fn client(mut self, client: PreRegistered) -> Self {
         self.settings.client = Some(client);
         self

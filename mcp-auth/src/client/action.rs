@@ -12,9 +12,9 @@ use crate::address::shown;
 pub enum Action {
     /// Send a request, then call `handle_response` or `handle_failure`.
     Fetch(HttpRequest),
-    /// Let a person agree in a browser, then call `handle_redirect` with the address that the browser was sent back to.
+    /// Let a user agree in a browser, then call `handle_redirect` with the address that the browser was sent back to.
     OpenBrowser(OpenBrowser),
-    /// Show a person where to enter which code. Nothing has to be reported back: go on polling.
+    /// Show a user where to enter which code. Nothing has to be reported back: go on polling.
     ShowDeviceCode(DeviceCode),
     /// Poll again at that time.
     WaitUntil(UnixTime),
@@ -35,7 +35,7 @@ pub enum Action {
     Idle,
 }
 
-/// A person has to agree in a browser.
+/// A user has to agree in a browser.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenBrowser {
@@ -43,7 +43,7 @@ pub struct OpenBrowser {
     pub url: String,
     /// The address that the browser will be sent back to.
     pub redirect_uri: String,
-    /// The issuer of the authorization server, to tell the person who asks.
+    /// The issuer of the authorization server, to tell the user who asks.
     pub issuer: String,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Debug for OpenBrowser {
     }
 }
 
-/// A person has to enter a code at another device.
+/// A user has to enter a code at another device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceCode {

@@ -123,7 +123,7 @@ pub enum LoginError {
     /// The authorization response cannot be used.
     #[error("the authorization response cannot be used: {0}")]
     InvalidResponse(&'static str),
-    /// The person or the authorization server did not agree.
+    /// The user or the authorization server did not agree.
     #[error("authorization was refused: {0}")]
     AuthorizationRefused(ErrorResponse),
     /// The code was not entered in time.

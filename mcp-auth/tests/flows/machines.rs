@@ -1,4 +1,4 @@
-//! Clients without a person: client credentials, enterprise-managed authorization, workload identity.
+//! Clients without a user: client credentials, enterprise-managed authorization, workload identity.
 
 use mcp_auth::Secret;
 use mcp_auth::client::{

@@ -38,7 +38,7 @@ fn a_client_registers_itself_with_its_redirect_uri_and_its_type() {
         })
     );
     assert_eq!(outcome.registrations(), [&dynamic("client-1")]);
-    assert!(matches!(outcome.saved[0], Save::Registration(_)), "before a person is involved");
+    assert!(matches!(outcome.saved[0], Save::Registration(_)), "before a user is involved");
 }
 
 // covers: AU-28
@@ -156,7 +156,7 @@ fn a_person_is_asked_if_there_is_no_other_way() {
     assert_eq!(outcome.registrations()[0].client_id, "typed");
     assert_eq!(outcome.registrations()[0].authentication, ClientAuthentication::SecretBasic);
 
-    // What the person said is kept.
+    // What the user said is kept.
     let mut later = script();
     later.stored.registrations = outcome.registrations().into_iter().cloned().collect();
     assert_eq!(later.run().page().get("client_id"), Some("typed"));

@@ -191,7 +191,7 @@ fn a_refresh_and_a_revocation_do_not_show_what_is_repeated_either() {
 #[test]
 fn the_error_of_an_authorization_response_repeats_neither_the_state_nor_the_code() {
     let outcome = Script::new()
-        .person(|page| {
+        .user(|page| {
             let state = page.query_pairs().find(|(name, _)| name == "state").unwrap().1.into_owned();
             let description = format!("state {state} and code-1");
             redirect_of(

@@ -1,11 +1,11 @@
-//! The authorization request that a person agrees to in a browser, and its response.
+//! The authorization request that a user agrees to in a browser, and its response.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
-use url::{Url, form_urlencoded};
+use url::{Position, Url, form_urlencoded};
 
 use super::super::redaction::KnownSecrets;
 use super::super::{ErrorResponse, LoginError};
@@ -72,7 +72,7 @@ impl PendingAuthorization {
             query.append_pair("scope", &ready.scopes.to_string());
         }
         if super::scopes::asks_for_refresh(&ready.scopes) {
-            // OpenID Connect ignores `offline_access` unless the person is asked.
+            // OpenID Connect ignores `offline_access` unless the user is asked.
             query.append_pair("prompt", "consent");
         }
         if let Some(thumbprint) = thumbprint {
@@ -118,17 +118,22 @@ impl PendingAuthorization {
         code.ok_or(LoginError::InvalidResponse("it has neither a code nor an error"))
     }
 
-    /// Returns the query of an address, if it is the redirect URI: a whole address, what follows the host, or only a query.
+    /// Returns the query of an address, if it is the redirect URI: a whole address, with or without its scheme, what follows
+    /// the host, or only a query.
     fn query_of(&self, redirect: &str) -> Option<String> {
         if redirect.len() > MAX_RESPONSE_BYTES {
             return None;
         }
         let expected = Url::parse(&self.redirect_uri).ok()?;
+        let authority = &expected[Position::BeforeHost..Position::AfterPort];
         let actual = if redirect.starts_with('/') || redirect.starts_with('?') {
             // An address without a host stays at the host that it is joined with, unless it starts with two slashes.
             expected.join(redirect).ok()?
-        } else if redirect.contains("://") {
-            Url::parse(redirect).ok()?
+        } else if redirect.starts_with(authority) {
+            // Browsers do not show the scheme.
+            Url::parse(&format!("{}://{redirect}", expected.scheme())).ok()?
+        } else if let Ok(url) = Url::parse(redirect) {
+            url
         } else {
             expected.join(&format!("?{redirect}")).ok()?
         };

@@ -17,7 +17,7 @@ const SLOW_DOWN: Duration = Duration::from_secs(5);
 const MAX_INTERVAL: Duration = Duration::from_secs(300);
 /// The longest time that a code is waited for.
 const MAX_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// The maximum length of a code that a person has to enter.
+/// The maximum length of a code that a user has to enter.
 const MAX_USER_CODE_CHARACTERS: usize = 64;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct Body {
     interval: Option<Seconds>,
 }
 
-/// A device code, and what to show to a person.
+/// A device code, and what to show to a user.
 #[derive(Debug)]
 pub(super) struct IssuedCode {
     pub(super) device_code: Secret,
@@ -82,7 +82,7 @@ pub(super) fn read_device_code(
     })
 }
 
-/// The wait until a person has entered a code.
+/// The wait until a user has entered a code.
 #[derive(Debug)]
 pub(super) struct DevicePolling {
     pub(super) call: EndpointCall,

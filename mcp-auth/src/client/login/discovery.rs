@@ -206,7 +206,7 @@ impl Discovery {
         issuer: String,
         resource: Option<Box<ProtectedResourceMetadata>>,
     ) -> Result<(), LoginError> {
-        let address = addresses::check(config, "issuer", &issuer)?;
+        let address = addresses::check_issuer(config, &issuer)?;
         self.places = well_known::authorization_server(address.url()).into();
         self.problem = None;
         self.stage = Stage::Server { issuer, resource };

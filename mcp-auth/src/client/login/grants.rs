@@ -65,7 +65,7 @@ impl Login {
         }
     }
 
-    /// Returns the refresh token of an earlier login, if it can yield what this one needs without a person.
+    /// Returns the refresh token of an earlier login, if it can yield what this one needs without a user.
     fn refresh_token_for(&self, ready: &Ready) -> Option<Secret> {
         let grant = self.stored.grant.as_ref()?;
         let is_same = grant.issuer == ready.target.issuer()
@@ -98,7 +98,7 @@ impl Login {
         }
     }
 
-    /// Goes on without the refresh token, if it was refused for good: a person can log in again.
+    /// Goes on without the refresh token, if it was refused for good: a user can log in again.
     fn recover_from_refusal(&mut self, now: UnixTime, ready: Box<Ready>, error: LoginError) -> Result<(), LoginError> {
         let is_final = matches!(error, LoginError::TokenRefused { .. }) && !error.is_transient();
         if !is_final {

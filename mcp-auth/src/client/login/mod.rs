@@ -341,7 +341,7 @@ impl Login {
         self.fail_on_error(result);
     }
 
-    /// Reports that what the login asked a person or the host for is not provided, which fails the login.
+    /// Reports that what the login asked a user or the host for is not provided, which fails the login.
     pub fn handle_declined(&mut self) {
         let is_asking = matches!(
             self.state,

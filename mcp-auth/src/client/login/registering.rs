@@ -46,7 +46,7 @@ impl Login {
                 self.save(Save::Registration(registration.clone()));
                 self.start_flow(target, registration)
             }
-            // A person can still register the client, which is what a server that refuses wants.
+            // The client can still be registered by hand, which is what a server that refuses wants.
             Err(LoginError::RegistrationRefused { .. } | LoginError::Status { status: 400..=499, .. })
                 if self.config.ask_for_client =>
             {

@@ -6,7 +6,7 @@ use crate::address::{Address, UnsafeAddress, shown};
 use crate::metadata::{AuthorizationServerMetadata, ProtectedResourceMetadata};
 
 /// The parameters of an authorization request that would change its meaning.
-const REQUEST_PARAMETERS: [&str; 13] = [
+const REQUEST_PARAMETERS: [&str; 18] = [
     "response_type",
     "response_mode",
     "client_id",
@@ -20,6 +20,11 @@ const REQUEST_PARAMETERS: [&str; 13] = [
     "request",
     "request_uri",
     "nonce",
+    "prompt",
+    "claims",
+    "authorization_details",
+    "login_hint",
+    "id_token_hint",
 ];
 
 /// The resource that tokens are for, and the authorization server that issues them.

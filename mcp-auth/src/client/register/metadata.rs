@@ -87,7 +87,7 @@ pub(crate) fn redirect_uri(config: &LoginConfig) -> Option<&str> {
     }
 }
 
-/// Whether a refresh token is wanted, and possible. Clients that act without a person simply ask again.
+/// Whether a refresh token is wanted, and possible. Clients that act without a user simply ask again.
 pub(crate) const fn wants_refresh(config: &LoginConfig) -> bool {
     config.refresh && matches!(config.flow, Flow::AuthorizationCode { .. } | Flow::DeviceCode)
 }
