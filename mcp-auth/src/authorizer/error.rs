@@ -36,7 +36,7 @@ pub enum OAuthError {
     #[error("{error}; logging in is tried again in {retry_after:?}")]
     RetryLater {
         /// Why it failed.
-        error: Box<OAuthError>,
+        error: Box<Self>,
         /// When it is tried again.
         retry_after: Duration,
     },

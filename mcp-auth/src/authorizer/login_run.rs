@@ -53,7 +53,7 @@ pub(super) struct LoginRun {
 enum Exchanged {
     Done(Arc<ActiveLogin>),
     /// The login goes on with this action.
-    Next(Box<LoginRun>, Action),
+    Next(Box<(LoginRun, Action)>),
 }
 
 impl LoginRun {
@@ -89,7 +89,7 @@ impl LoginRun {
                     let exchanged = while_shown(&mut shown, exchange).await?;
                     match exchanged.unwrap_or(Err(OAuthError::Shutdown))? {
                         Exchanged::Done(active) => return Ok(active),
-                        Exchanged::Next(run, next) => (self, action) = (*run, next),
+                        Exchanged::Next(next) => (self, action) = *next,
                     }
                     continue;
                 }
@@ -137,7 +137,14 @@ impl LoginRun {
                     Action::Done(grant) => {
                         return self.core.use_login(*grant, self.context).map(Exchanged::Done);
                     }
-                    next => return Ok(Exchanged::Next(Box::new(self), next)),
+                    next @ (Action::Fetch(_)
+                    | Action::OpenBrowser(_)
+                    | Action::ShowDeviceCode(_)
+                    | Action::WaitUntil(_)
+                    | Action::AskForClient { .. }
+                    | Action::SupplyAssertion(_)
+                    | Action::Failed(_)
+                    | Action::Idle) => return Ok(Exchanged::Next(Box::new((self, next)))),
                 }
             };
         }

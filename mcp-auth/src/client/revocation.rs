@@ -78,7 +78,7 @@ impl Revocation {
     /// Reports that an [`Action::Fetch`] got no response.
     pub fn handle_failure(&mut self, error: RequestError) {
         let Some(call) = self.take_current() else { return };
-        self.error.get_or_insert(LoginError::Fetch { url: call.url().to_owned(), error });
+        self.error.get_or_insert_with(|| LoginError::Fetch { url: call.url().to_owned(), error });
         self.advance();
     }
 

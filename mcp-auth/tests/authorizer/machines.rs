@@ -1,6 +1,6 @@
 //! Logins without a user.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use mcp_auth::Secret;
@@ -8,6 +8,7 @@ use mcp_auth::authorizer::{AssertionSource, OAuthError, PromptError, async_trait
 use mcp_auth::client::{AssertionKind, AssertionRequest, ClientAuthentication, PreRegistered};
 use mcp_auth::jose::SigningKey;
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::support::{Servers, claims};
 use crate::{connect, oauth, ping};

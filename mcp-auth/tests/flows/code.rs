@@ -193,7 +193,7 @@ fn redirect_uris_are_https_or_on_this_machine() {
 }
 
 #[test]
-fn a_person_can_decline() {
+fn a_user_can_decline() {
     let (_, mut login) = waiting_for_redirect();
     login.handle_declined();
     assert!(matches!(login.poll(NOW), Action::Failed(LoginError::Declined)));

@@ -33,7 +33,7 @@ fn waited(outcome: &Outcome) -> u64 {
 }
 
 #[test]
-fn a_person_enters_the_code_while_the_client_asks_in_intervals() {
+fn a_user_enters_the_code_while_the_client_asks_in_intervals() {
     let pending = || error_response(400, "authorization_pending");
     let outcome = script().respond_in_turn(TOKEN, [pending(), pending(), json_response(&token_response())]).run();
     outcome.grant();

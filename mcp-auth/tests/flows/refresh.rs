@@ -151,7 +151,7 @@ fn with_stored(script: Script, grant: Grant) -> Script {
 }
 
 #[test]
-fn a_login_refreshes_before_it_involves_a_person() {
+fn a_login_refreshes_before_it_involves_a_user() {
     let outcome = with_stored(Script::new(), grant()).run();
     assert!(outcome.pages.is_empty());
     let form = Parameters::of_body(outcome.request_to(TOKEN));
@@ -160,7 +160,7 @@ fn a_login_refreshes_before_it_involves_a_person() {
 }
 
 #[test]
-fn a_login_involves_a_person_if_the_refresh_token_is_lost_but_not_in_an_outage() {
+fn a_login_involves_a_user_if_the_refresh_token_is_lost_but_not_in_an_outage() {
     let responses = [error_response(400, "invalid_grant"), json_response(&token_response())];
     let outcome = with_stored(Script::new().respond_in_turn(TOKEN, responses), grant()).run();
     assert_eq!(outcome.pages.len(), 1);

@@ -84,7 +84,7 @@ fn offline_access_is_requested_only_where_the_server_lists_it_and_it_is_wanted()
 }
 
 #[test]
-fn clients_without_a_person_do_not_ask_for_offline_access() {
+fn clients_without_a_user_do_not_ask_for_offline_access() {
     let outcome = Script::with_flow(Flow::ClientCredentials)
         .server(|metadata| metadata["scopes_supported"] = json!(["offline_access"]))
         .configure(|config| config.pre_registered(mcp_auth::client::PreRegistered::new("own").client_secret("s")))
