@@ -34,8 +34,8 @@ use crate::{Scopes, UnixTime};
 /// token for the same client and at least the same scopes: then it ends with that one. A comment in the stream tells the reason,
 /// and `subscriptions/listen` gets its result. Handlers of other requests may finish.
 ///
-/// A session is kept until its idle timeout, as clients get a new token when they send their next request. Each request
-/// in it needs a valid token of the user who started it.
+/// A session ends with the newest token of its user as well, two minutes after it has expired: clocks differ, and clients need
+/// some time to get a new token. Each request in it needs a valid token of the user who started it.
 ///
 /// # Examples
 ///
