@@ -193,6 +193,11 @@ impl IntrospectionEndpoint for HttpIntrospection {
         let response = fetcher.send(request).await.map_err(|error| TokenError::unavailable(error.to_string()))?;
         match response.status() {
             StatusCode::OK => Ok(response.into_body()),
+            // Nothing of the request but the token changes, so others may be fine.
+            status @ (StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) => {
+                tracing::warn!(target: "mcp", %status, "the introspection endpoint did not accept a request");
+                Err(TokenError::invalid("the introspection endpoint does not accept it"))
+            }
             status => Err(TokenError::unavailable(format!("the introspection endpoint responded with {status}"))),
         }
     }
