@@ -139,6 +139,9 @@ impl ProtectedResource {
     /// Adds an authorization server, and verifies the tokens that it issues: JWTs, whose keys its metadata names. This is
     /// [`authorization_server`](Self::authorization_server) and a [`verifier`](Self::verifier) in one.
     ///
+    /// There can be several, such as one for each tenant. A token is accepted only with a key of the issuer that it names, and
+    /// users of different issuers are different.
+    ///
     /// The issuer has to be written as in the claim `iss` of its tokens, with or without a slash at the end.
     ///
     /// ```
@@ -147,9 +150,10 @@ impl ProtectedResource {
     /// let auth = ProtectedResource::new("https://api.example.com/mcp").issuer("https://issuer.example.com").layer()?;
     /// # Ok::<(), mcp_auth::server::InvalidResource>(())
     /// ```
-    pub fn issuer(self, issuer: impl Into<String>) -> Self {
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         let issuer = issuer.into();
-        self.authorization_server(issuer.clone()).verifier(JwtVerifier::discover(issuer))
+        self.issuers.push(JwtVerifier::discover(issuer.clone()));
+        self.authorization_server(issuer)
     }
 }
 

@@ -3,7 +3,7 @@
 //! | task | items |
 //! |---|---|
 //! | Protect a server | [`ProtectedResource`], [`ProtectLayer`] |
-//! | Verify tokens that are JWTs | [`JwtVerifier`], [`KeySource`] |
+//! | Verify tokens that are JWTs | [`JwtVerifier`], [`JwtVerifiers`], [`KeySource`] |
 //! | Ask the authorization server about tokens | [`IntrospectionVerifier`] |
 //! | Verify other tokens | [`TokenVerifier`], [`verifier_fn`] |
 //! | Serve the metadata in a router | [`MetadataService`] |
@@ -32,7 +32,7 @@ pub use dpop::{MemoryProofLedger, ProofLedger, UsedProof};
 #[cfg(feature = "reqwest")]
 pub use http::{HttpIntrospection, HttpKeys};
 pub use introspection::{IntrospectionEndpoint, IntrospectionVerifier};
-pub use jwt::{JwtVerifier, KeySource, KeySourceError, SignatureAlgorithm, StaticKeys};
+pub use jwt::{JwtVerifier, JwtVerifiers, KeySource, KeySourceError, SignatureAlgorithm, StaticKeys};
 pub use layer::{ProtectLayer, Protected, ProtectedFuture};
 pub use metadata::{BytesBody, MetadataService};
 pub use protected_resource::{InvalidResource, ProtectedResource};

@@ -10,7 +10,7 @@ use aws_lc_rs::rand;
 use super::clock::Clock;
 use super::dpop::{MemoryProofLedger, Nonces, ProofLedger, ProofPolicy};
 use super::guard::Guard;
-use super::jwt::SignatureAlgorithm;
+use super::jwt::{JwtVerifier, JwtVerifiers, SignatureAlgorithm};
 use super::layer::ProtectLayer;
 use super::metadata::MetadataService;
 use super::renewals::Renewals;
@@ -55,6 +55,8 @@ pub struct ProtectedResource {
     resource: String,
     authorization_servers: Vec<String>,
     verifier: Option<Box<dyn TokenVerifier>>,
+    /// The verifiers of issuers whose keys their metadata names.
+    pub(super) issuers: Vec<JwtVerifier>,
     audiences: Vec<String>,
     accepts_any_audience: bool,
     required: Vec<String>,
@@ -95,6 +97,12 @@ pub enum InvalidResource {
     /// There is no verifier.
     #[error("no verifier of tokens: set one with `ProtectedResource::verifier`")]
     NoVerifier,
+    /// There are a verifier and issuers with verifiers of their own.
+    #[error(
+        "two ways to verify tokens: `ProtectedResource::issuer` has a verifier of its own, so beside `verifier` name issuers with \
+         `authorization_server`"
+    )]
+    SeveralVerifiers,
     /// A scope has characters that are not allowed.
     #[error("the scope `{0}` is not valid: only printable ASCII without space, `\"` and `\\` is")]
     Scope(String),
@@ -117,6 +125,7 @@ impl ProtectedResource {
             resource: resource.into(),
             authorization_servers: Vec::new(),
             verifier: None,
+            issuers: Vec::new(),
             audiences: Vec::new(),
             accepts_any_audience: false,
             required: Vec::new(),
@@ -140,7 +149,8 @@ impl ProtectedResource {
         self
     }
 
-    /// Sets how tokens are verified. Required.
+    /// Sets how tokens are verified. Required, unless there is an `issuer`, which has a verifier of its own.
+    /// [`JwtVerifiers`] verifies the tokens of several issuers.
     pub fn verifier(mut self, verifier: impl TokenVerifier + 'static) -> Self {
         self.verifier = Some(Box::new(verifier));
         self
@@ -267,7 +277,12 @@ impl ProtectedResource {
         if self.authorization_servers.is_empty() {
             return Err(InvalidResource::NoAuthorizationServer);
         }
-        let verifier = self.verifier.ok_or(InvalidResource::NoVerifier)?;
+        let verifier = match (self.verifier, self.issuers) {
+            (None, issuers) if issuers.is_empty() => return Err(InvalidResource::NoVerifier),
+            (None, issuers) => Box::new(JwtVerifiers::new(issuers)),
+            (Some(verifier), issuers) if issuers.is_empty() => verifier,
+            (Some(_), _) => return Err(InvalidResource::SeveralVerifiers),
+        };
         let required = scopes(self.required)?;
         let supported = self.supported.map(scopes).transpose()?;
         let mut audiences = self.audiences;
