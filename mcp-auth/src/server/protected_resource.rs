@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::rand;
+use mcp_server::AuthInfo;
 
 use super::clock::Clock;
 use super::dpop::{MemoryProofLedger, Nonces, ProofLedger, ProofPolicy};
@@ -59,6 +60,7 @@ pub struct ProtectedResource {
     pub(super) issuers: Vec<JwtVerifier>,
     audiences: Vec<String>,
     accepts_any_audience: bool,
+    accept_only: Option<AcceptOnly>,
     required: Vec<String>,
     supported: Option<Vec<String>>,
     implied: Option<ImpliedScopes>,
@@ -72,6 +74,9 @@ pub struct ProtectedResource {
     proof_window: Duration,
     clock: Clock,
 }
+
+/// Decides whether a token that is valid otherwise is accepted.
+pub(crate) type AcceptOnly = Box<dyn Fn(&AuthInfo) -> bool + Send + Sync>;
 
 /// Returns the scopes that a scope includes.
 pub(crate) type ImpliedScopes = Box<dyn Fn(&str) -> Vec<String> + Send + Sync>;
@@ -128,6 +133,7 @@ impl ProtectedResource {
             issuers: Vec::new(),
             audiences: Vec::new(),
             accepts_any_audience: false,
+            accept_only: None,
             required: Vec::new(),
             supported: None,
             implied: None,
@@ -169,6 +175,20 @@ impl ProtectedResource {
     /// only if the authorization server has no other resource server, and cannot put an audience into its tokens.
     pub fn accept_any_audience_dangerously(mut self) -> Self {
         self.accepts_any_audience = true;
+        self
+    }
+
+    /// Accepts only the tokens for which a function returns `true`; others are not valid. Defaults to all that are verified.
+    ///
+    /// Needed for issuers that issue tokens for this server to users who may not use it, such as every customer of a provider.
+    ///
+    /// ```
+    /// # use mcp_auth::server::ProtectedResource;
+    /// # let resource = ProtectedResource::new("https://api.example.com/mcp");
+    /// let resource = resource.accept_only(|token| token.claim::<String>("org_id").as_deref() == Some("org_4711"));
+    /// ```
+    pub fn accept_only(mut self, is_accepted: impl Fn(&AuthInfo) -> bool + Send + Sync + 'static) -> Self {
+        self.accept_only = Some(Box::new(is_accepted));
         self
     }
 
@@ -318,6 +338,7 @@ impl ProtectedResource {
             verifier,
             url: address.url().clone(),
             audiences: (!self.accepts_any_audience).then_some(audiences),
+            accept_only: self.accept_only,
             required,
             implied: self.implied,
             remembered: TokenCache::new(self.max_remembered_tokens),
