@@ -16,7 +16,8 @@ use super::metadata::MetadataService;
 use super::protected_resource::{AcceptOnly, ImpliedScopes};
 use super::refusal::{ChallengeContext, Refusal};
 use super::renewals::Renewals;
-use super::token_cache::{TokenCache, TokenDigest, digest_of};
+use super::token_cache::TokenCache;
+use super::token_digest::TokenDigest;
 use super::verifier::{TokenError, TokenVerifier};
 use crate::{Scopes, UnixTime};
 
@@ -87,7 +88,10 @@ impl Guard {
             return Checked::Refused(credentials.scheme, Refusal::InvalidToken);
         }
         let now = self.clock.now();
-        let digest = digest_of(credentials.token());
+        // There was a key when the layer was created.
+        let Some(digest) = TokenDigest::of(credentials.token()) else {
+            return Checked::Refused(credentials.scheme, Refusal::Unavailable);
+        };
         let verified = self.remembered.find(&digest, now);
         if let Some(Verified { auth, key: None, has_required_scopes: true }) = &verified
             && credentials.scheme == Scheme::Bearer

@@ -25,6 +25,7 @@ mod protected_resource;
 mod refusal;
 mod renewals;
 mod token_cache;
+mod token_digest;
 mod verifier;
 
 pub use async_trait::async_trait;
@@ -32,7 +33,7 @@ pub use dpop::{MemoryProofLedger, ProofLedger, UsedProof};
 #[cfg(feature = "reqwest")]
 pub use http::{HttpIntrospection, HttpKeys};
 pub use introspection::{IntrospectionEndpoint, IntrospectionVerifier};
-pub use jwt::{JwtVerifier, JwtVerifiers, KeySource, KeySourceError, SignatureAlgorithm, StaticKeys};
+pub use jwt::{JwtVerifier, JwtVerifiers, KeySource, KeySourceError, StaticKeys, TokenAlgorithm};
 pub use layer::{ProtectLayer, Protected, ProtectedFuture};
 pub use metadata::{BytesBody, MetadataService};
 pub use protected_resource::{InvalidResource, ProtectedResource};

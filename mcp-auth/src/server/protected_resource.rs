@@ -11,11 +11,12 @@ use mcp_server::AuthInfo;
 use super::clock::Clock;
 use super::dpop::{MemoryProofLedger, Nonces, ProofLedger, ProofPolicy};
 use super::guard::Guard;
-use super::jwt::{JwtVerifier, JwtVerifiers, SignatureAlgorithm};
+use super::jwt::{JwtVerifier, JwtVerifiers, TokenAlgorithm};
 use super::layer::ProtectLayer;
 use super::metadata::MetadataService;
 use super::renewals::Renewals;
 use super::token_cache::TokenCache;
+use super::token_digest::TokenDigest;
 use super::verifier::TokenVerifier;
 use crate::metadata::{Address, ProtectedResourceMetadata, UnsafeAddress};
 use crate::{Scopes, UnixTime};
@@ -237,8 +238,8 @@ impl ProtectedResource {
         self
     }
 
-    /// Sets how many verified tokens are remembered, until they expire or for the time that the verifier allows. Their digests
-    /// are kept, not the tokens. Tokens that are used the least are forgotten first. Defaults to 10,000.
+    /// Sets how many verified tokens are remembered, until they expire or for the time that the verifier allows. Their keyed
+    /// digests are kept, not the tokens. Tokens that are used the least are forgotten first. Defaults to 10,000.
     pub fn max_remembered_tokens(mut self, count: usize) -> Self {
         self.max_remembered_tokens = count;
         self
@@ -319,7 +320,7 @@ impl ProtectedResource {
             metadata.bearer_methods_supported = Some(vec!["header".to_owned()]);
             metadata.resource_name = self.name;
             metadata.resource_documentation = self.documentation;
-            let algorithms = SignatureAlgorithm::ALL.iter().map(ToString::to_string).collect();
+            let algorithms = TokenAlgorithm::ALL.iter().map(ToString::to_string).collect();
             metadata.dpop_signing_alg_values_supported = Some(algorithms);
             metadata.dpop_bound_access_tokens_required = self.requires_dpop.then_some(true);
             MetadataService::new(&metadata, address.url())
@@ -334,6 +335,7 @@ impl ProtectedResource {
             }
         };
         super::jwt::public_key::choose_cryptography();
+        TokenDigest::of(&[]).ok_or(InvalidResource::NoRandomness)?;
         Ok(ProtectLayer(Arc::new(Guard {
             verifier,
             url: address.url().clone(),

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::Request;
 use mcp_auth::UnixTime;
-use mcp_auth::server::{JwtVerifier, ProtectedResource, SignatureAlgorithm, StaticKeys, TokenError, verifier_fn};
+use mcp_auth::server::{JwtVerifier, ProtectedResource, StaticKeys, TokenAlgorithm, TokenError, verifier_fn};
 use mcp_server::{AuthInfo, Principal};
 use serde_json::{Value, json};
 
@@ -177,7 +177,7 @@ async fn a_key_is_good_for_its_own_kind_of_algorithm_only() {
     let verifier = JwtVerifier::new(ISSUER, StaticKeys::new(jwks(&keys)));
     let server = Server::new(ProtectedResource::new(RESOURCE).authorization_server(ISSUER).verifier(verifier));
     for key in &keys {
-        for algorithm in SignatureAlgorithm::ALL {
+        for algorithm in TokenAlgorithm::ALL {
             for other in &keys {
                 let header = json!({ "alg": algorithm.as_str(), "kid": other.kid });
                 let is_right = other.kid == key.kid
@@ -193,7 +193,7 @@ async fn a_key_is_good_for_its_own_kind_of_algorithm_only() {
 async fn algorithms_and_types_can_be_restricted() {
     let (key, rsa) = (Key::es256("a"), Key::rsa("b"));
     let verifier = JwtVerifier::new(ISSUER, StaticKeys::new(jwks([&key, &rsa])))
-        .algorithms([SignatureAlgorithm::Es256])
+        .algorithms([TokenAlgorithm::Es256])
         .require_access_token_type();
     let server = Server::new(ProtectedResource::new(RESOURCE).authorization_server(ISSUER).verifier(verifier));
     assert!(server.accepts(&key.sign(&claims())).await);

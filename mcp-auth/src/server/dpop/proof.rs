@@ -12,7 +12,7 @@ use url::Url;
 use super::ledger::{ProofLedger, UsedProof};
 use super::nonce::{NonceAge, Nonces};
 use crate::UnixTime;
-use crate::server::jwt::SignatureAlgorithm;
+use crate::server::jwt::TokenAlgorithm;
 use crate::server::jwt::claims::seconds;
 use crate::server::jwt::jws::Jws;
 use crate::server::jwt::public_key::PublicKey;
@@ -88,7 +88,7 @@ impl ProofPolicy {
         if proof.len() > MAX_PROOF_BYTES {
             return Err("it is too long".into());
         }
-        let mut jws = Jws::parse(proof, &SignatureAlgorithm::ALL)?;
+        let mut jws = Jws::parse(proof, &TokenAlgorithm::ALL)?;
         if !jws.has_type(&["dpop+jwt"]) {
             return Err("it has another type".into());
         }

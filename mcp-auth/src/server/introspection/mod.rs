@@ -13,7 +13,8 @@ use serde_json::Value;
 use self::requests::Requests;
 use super::clock::Clock;
 use super::jwt::claims::{auth_info, check_times, read_claims};
-use super::token_cache::{TokenCache, digest_of};
+use super::token_cache::TokenCache;
+use super::token_digest::TokenDigest;
 use super::verifier::{TokenError, TokenVerifier};
 use crate::UnixTime;
 
@@ -81,7 +82,8 @@ impl IntrospectionVerifier {
 #[async_trait]
 impl TokenVerifier for IntrospectionVerifier {
     async fn verify(&self, token: &str) -> Result<AuthInfo, TokenError> {
-        let digest = digest_of(token.as_bytes());
+        let digest = TokenDigest::of(token.as_bytes());
+        let digest = digest.ok_or_else(|| TokenError::unavailable("the random source of the system has failed"))?;
         if self.inactive.find(&digest, self.clock.now()).is_some() {
             return Err(TokenError::invalid("it is not active"));
         }

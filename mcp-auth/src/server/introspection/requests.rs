@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::IntrospectionEndpoint;
 use crate::Secret;
-use crate::server::token_cache::TokenDigest;
+use crate::server::token_digest::TokenDigest;
 use crate::server::verifier::TokenError;
 
 /// What a token turned out to be.
