@@ -173,6 +173,7 @@ async fn scopes_and_clients_are_found_where_issuers_put_them() {
 
 /// A runtime that has shut down drops new tasks at once, which ends their load: nothing may be locked then.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a deadlock must not hang the tests")]
 fn loads_are_started_without_a_lock() {
     let key = Key::es256("a");
     let keys = ChangingKeys::new(jwks([&key]));

@@ -46,8 +46,10 @@ struct Used {
     ids: HashSet<[u8; 32]>,
     /// The number of proofs of each key.
     by_key: HashMap<Arc<str>, usize>,
-    by_expiry: BTreeMap<UnixTime, Vec<([u8; 32], Arc<str>)>>,
+    by_expiry: BTreeMap<UnixTime, Vec<IdAndKey>>,
 }
+
+type IdAndKey = ([u8; 32], Arc<str>);
 
 impl MemoryProofLedger {
     /// Creates a ledger of up to `limit` proofs. When it is full, further proofs are refused until others have expired.
