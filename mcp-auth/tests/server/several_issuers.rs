@@ -1,6 +1,6 @@
 //! A server whose tokens come from several issuers.
 
-use mcp_auth::server::{InvalidResource, JwtVerifier, JwtVerifiers, ProtectedResource, StaticKeys, TokenVerifier as _};
+use mcp_auth::server::{JwtVerifier, JwtVerifiers, ProtectedResource, StaticKeys, TokenVerifier as _};
 use mcp_server::Principal;
 use serde_json::{Value, json};
 
@@ -65,5 +65,5 @@ fn issuers_add_up_and_exclude_a_verifier() {
     assert!(metadata.contains(ISSUER) && metadata.contains(OTHER), "{metadata}");
     let key = Key::es256("a");
     let both = resource().verifier(JwtVerifier::new(ISSUER, StaticKeys::new(jwks([&key])))).layer();
-    assert_eq!(both.err(), Some(InvalidResource::SeveralVerifiers));
+    assert_eq!(both.err(), Some(mcp_auth::server::InvalidResource::SeveralVerifiers));
 }
