@@ -13,7 +13,7 @@ use aws_lc_rs::rand;
 /// others of the process, and that is all. So what counts is how likely two tokens have the same: for tokens of up to *n* blocks of
 /// 16 bytes at most (*n* + 2) / 2^128, whatever the tokens are, as long as they were chosen without knowledge of the key. An
 /// attacker can only try tokens, one request for each: with 10,000 tokens of 16 KiB that are remembered, an attempt succeeds with
-/// a probability of less than 2^-104, and tells nothing of the key if it does not.
+/// a probability of less than 2^-104, and one that fails rules out hardly any key.
 ///
 /// It costs a small part of SHA-256 on processors without instructions for that. Tokens cannot be computed from it, so a copy of
 /// the memory has no tokens that work elsewhere, or after the process has ended. But one who reads the memory of the process
