@@ -8,7 +8,7 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::credentials::Scheme;
 use super::dpop::DPOP_NONCE;
-use super::jwt::SignatureAlgorithm;
+use super::jwt::TokenAlgorithm;
 use crate::{Challenge, Scopes};
 
 /// Why a request is refused. Clients do not learn why a token is not valid: that would help to guess one.
@@ -98,7 +98,7 @@ fn challenge(context: &ChallengeContext<'_>, error: Option<(&'static str, &'stat
     let mut challenge = match context.scheme {
         Scheme::Bearer => Challenge::bearer(),
         Scheme::Dpop => {
-            let algorithms = SignatureAlgorithm::ALL.map(SignatureAlgorithm::as_str).join(" ");
+            let algorithms = TokenAlgorithm::ALL.map(TokenAlgorithm::as_str).join(" ");
             Challenge::dpop().with_parameter("algs", algorithms)
         }
     };

@@ -5,8 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock};
 
-use aws_lc_rs::digest::{SHA256, SHA256_OUTPUT_LEN, digest};
-
+use super::token_digest::TokenDigest;
 use crate::UnixTime;
 
 /// What is known of tokens, by their digest, with a limit for their number and for the memory that they take.
@@ -16,9 +15,6 @@ pub(crate) struct TokenCache<V> {
     entries: RwLock<Entries<V>>,
     max_tokens: usize,
 }
-
-/// The SHA-256 of a token: a copy of the memory has no tokens that could be used.
-pub(crate) type TokenDigest = [u8; SHA256_OUTPUT_LEN];
 
 struct Entries<V> {
     by_digest: HashMap<TokenDigest, Entry<V>, BuildHasherDefault<DigestHasher>>,
@@ -37,12 +33,6 @@ struct Entry<V> {
 
 /// The maximum estimated memory of all tokens, in bytes.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-
-pub(crate) fn digest_of(token: &[u8]) -> TokenDigest {
-    let mut bytes = TokenDigest::default();
-    bytes.copy_from_slice(digest(&SHA256, token).as_ref());
-    bytes
-}
 
 impl<V: Clone> TokenCache<V> {
     pub(crate) fn new(max_tokens: usize) -> Self {
@@ -110,7 +100,7 @@ impl<V> Entries<V> {
     }
 }
 
-/// Takes a part of a digest as the hash: only valid tokens are added, and few inactive ones, so that a client cannot choose digests that collide.
+/// Takes a part of a digest as the hash, which clients can neither know nor choose.
 #[derive(Default)]
 struct DigestHasher(u64);
 
@@ -120,13 +110,14 @@ impl Hasher for DigestHasher {
     }
 
     fn write(&mut self, bytes: &[u8]) {
-        if let Some(first) = bytes.first_chunk() {
-            self.0 = u64::from_ne_bytes(*first);
+        // Digests are hashed as a number.
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
         }
     }
 
-    fn write_usize(&mut self, _: usize) {
-        // The length of the digest, which is always the same.
+    fn write_u64(&mut self, part: u64) {
+        self.0 = part;
     }
 }
 
@@ -136,6 +127,10 @@ mod tests {
 
     const NOW: UnixTime = UnixTime::from_secs(1000);
     const LATER: UnixTime = UnixTime::from_secs(2000);
+
+    fn digest_of(token: &[u8]) -> TokenDigest {
+        TokenDigest::of(token).expect("a key")
+    }
 
     fn add(cache: &TokenCache<String>, token: &str, until: UnixTime) {
         cache.insert(digest_of(token.as_bytes()), token.len(), token.to_owned(), until, NOW);

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use http::Request;
 use mcp_auth::UnixTime;
-use mcp_auth::server::{JwtVerifier, ProtectedResource, SignatureAlgorithm, StaticKeys, TokenError, verifier_fn};
+use mcp_auth::server::{JwtVerifier, ProtectedResource, StaticKeys, TokenAlgorithm, TokenError, verifier_fn};
 use mcp_server::{AuthInfo, Principal};
 use serde_json::{Value, json};
 
@@ -177,7 +177,7 @@ async fn a_key_is_good_for_its_own_kind_of_algorithm_only() {
     let verifier = JwtVerifier::new(ISSUER, StaticKeys::new(jwks(&keys)));
     let server = Server::new(ProtectedResource::new(RESOURCE).authorization_server(ISSUER).verifier(verifier));
     for key in &keys {
-        for algorithm in SignatureAlgorithm::ALL {
+        for algorithm in TokenAlgorithm::ALL {
             for other in &keys {
                 let header = json!({ "alg": algorithm.as_str(), "kid": other.kid });
                 let is_right = other.kid == key.kid
@@ -193,7 +193,7 @@ async fn a_key_is_good_for_its_own_kind_of_algorithm_only() {
 async fn algorithms_and_types_can_be_restricted() {
     let (key, rsa) = (Key::es256("a"), Key::rsa("b"));
     let verifier = JwtVerifier::new(ISSUER, StaticKeys::new(jwks([&key, &rsa])))
-        .algorithms([SignatureAlgorithm::Es256])
+        .algorithms([TokenAlgorithm::Es256])
         .require_access_token_type();
     let server = Server::new(ProtectedResource::new(RESOURCE).authorization_server(ISSUER).verifier(verifier));
     assert!(server.accepts(&key.sign(&claims())).await);
@@ -342,4 +342,29 @@ async fn a_token_that_is_like_a_remembered_one_is_verified() {
     assert!(!server.accepts(&other).await);
     assert!(!server.accepts(&format!("{token}A")).await);
     assert!(server.accepts(&token).await);
+}
+
+/// A valid token of somebody whom the operator does not want is not let in, whether it is remembered or not.
+// covers: AU-4
+#[tokio::test]
+async fn the_operator_decides_whose_tokens_are_accepted() {
+    let key = Key::es256("a");
+    let calls = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::clone(&calls);
+    let server = Server::new(resource(&key).accept_only(move |token| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        token.subject() == "alice" && token.claim::<bool>("email_verified") == Some(true)
+    }));
+    let token = |members: Value| key.sign(&claims_with(members));
+    for _ in 0..2 {
+        assert!(server.accepts(&token(json!({ "email_verified": true, "jti": 1 }))).await);
+        for wrong in [json!({ "email_verified": true, "sub": "eve" }), json!({ "email_verified": "true" }), json!({})] {
+            assert!(!server.accepts(&token(wrong.clone())).await, "{wrong}");
+        }
+    }
+    assert!(calls.load(Ordering::SeqCst) >= 7);
+    // It is asked about tokens that were verified, and only about these.
+    let before = calls.load(Ordering::SeqCst);
+    assert!(!server.accepts(&Key::es256("a").sign(&claims_with(json!({ "email_verified": true })))).await);
+    assert_eq!(calls.load(Ordering::SeqCst), before);
 }

@@ -4,11 +4,11 @@ use std::fmt;
 
 use jsonwebtoken::Algorithm;
 
-/// An algorithm that tokens and proofs are signed with. All are asymmetric: with an algorithm of a shared secret, each server
+/// An algorithm that tokens and proofs of clients may be signed with. All are asymmetric: with an algorithm of a shared secret, each server
 /// that can verify tokens could issue them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum SignatureAlgorithm {
+pub enum TokenAlgorithm {
     /// ECDSA on the curve P-256 with SHA-256.
     Es256,
     /// ECDSA on the curve P-384 with SHA-384.
@@ -29,7 +29,7 @@ pub enum SignatureAlgorithm {
     EdDsa,
 }
 
-impl SignatureAlgorithm {
+impl TokenAlgorithm {
     /// All algorithms.
     pub const ALL: [Self; 9] = [
         Self::Es256,
@@ -81,7 +81,7 @@ impl SignatureAlgorithm {
     }
 }
 
-impl fmt::Display for SignatureAlgorithm {
+impl fmt::Display for TokenAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }

@@ -4,13 +4,13 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-use super::algorithm::SignatureAlgorithm;
+use super::algorithm::TokenAlgorithm;
 use super::public_key::{Jwk, PublicKey};
 
 /// A signed token whose header was read. Its claims can be read only after its signature was verified.
 pub(crate) struct Jws<'a> {
     pub(crate) header: Header,
-    pub(crate) algorithm: SignatureAlgorithm,
+    pub(crate) algorithm: TokenAlgorithm,
     /// Header and payload, as they were signed.
     signed: &'a str,
     payload: &'a str,
@@ -30,7 +30,7 @@ pub(crate) struct Header {
 
 impl<'a> Jws<'a> {
     /// Reads the header.
-    pub(crate) fn parse(token: &'a str, allowed: &[SignatureAlgorithm]) -> Result<Self, &'static str> {
+    pub(crate) fn parse(token: &'a str, allowed: &[TokenAlgorithm]) -> Result<Self, &'static str> {
         let (signed, signature) = token.rsplit_once('.').ok_or("it is not a JWT")?;
         let (header, payload) = signed.split_once('.').ok_or("it is not a JWT")?;
         if payload.contains('.') || signature.is_empty() {
@@ -41,7 +41,7 @@ impl<'a> Jws<'a> {
         if header.crit.is_some() {
             return Err("its header has critical extensions");
         }
-        let algorithm = SignatureAlgorithm::parse(&header.alg).ok_or("its algorithm is not supported")?;
+        let algorithm = TokenAlgorithm::parse(&header.alg).ok_or("its algorithm is not supported")?;
         if !allowed.contains(&algorithm) {
             return Err("its algorithm is not allowed");
         }
@@ -66,6 +66,16 @@ impl<'a> Jws<'a> {
         };
         types.iter().any(|expected| typ.eq_ignore_ascii_case(expected))
     }
+}
+
+/// Returns the issuer that a token names, which is not verified: it only decides whose keys the token has to be verified with.
+pub(crate) fn unverified_issuer(token: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Claims {
+        iss: String,
+    }
+    let payload = text_of(token.split('.').nth(1)?)?;
+    serde_json::from_str(&payload).ok().map(|Claims { iss }| iss)
 }
 
 fn text_of(part: &str) -> Option<String> {

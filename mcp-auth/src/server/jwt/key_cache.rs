@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::algorithm::SignatureAlgorithm;
+use super::algorithm::TokenAlgorithm;
 use super::key_set::KeySet;
 use super::key_source::KeySource;
 
@@ -75,7 +75,7 @@ impl KeyCache {
     }
 
     /// Returns keys among which there is one for a token, after loading them if necessary.
-    pub(crate) async fn with_key(&self, id: Option<&str>, algorithm: SignatureAlgorithm) -> Result<Arc<KeySet>, NoKey> {
+    pub(crate) async fn with_key(&self, id: Option<&str>, algorithm: TokenAlgorithm) -> Result<Arc<KeySet>, NoKey> {
         let is_known = |keys: &KeySet| keys.find(id, algorithm).is_some();
         let mut loaded = match self.look_up(is_known, true) {
             Ok(found) => return found,

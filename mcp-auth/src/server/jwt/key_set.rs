@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::algorithm::SignatureAlgorithm;
+use super::algorithm::TokenAlgorithm;
 use super::public_key::PublicKey;
 
 /// The keys that an issuer signs tokens with (RFC 7517, section 5).
@@ -34,7 +34,7 @@ impl KeySet {
     }
 
     /// Finds the key of a token: the one with its `kid`, or without one the only one that fits its algorithm.
-    pub(crate) fn find(&self, id: Option<&str>, algorithm: SignatureAlgorithm) -> Option<&PublicKey> {
+    pub(crate) fn find(&self, id: Option<&str>, algorithm: TokenAlgorithm) -> Option<&PublicKey> {
         let mut fitting = self.0.iter().filter(|key| key.fits(algorithm));
         match id {
             Some(id) => fitting.find(|key| key.id.as_deref() == Some(id)),

@@ -8,7 +8,7 @@ use jsonwebtoken::crypto::{aws_lc, verify};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::algorithm::SignatureAlgorithm;
+use super::algorithm::TokenAlgorithm;
 
 /// A JSON Web Key, as far as it matters here (RFC 7517).
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ pub(crate) struct PublicKey {
     pub(crate) id: Option<String>,
     kind: KeyKind,
     /// The only algorithm, if the key names one.
-    algorithm: Option<SignatureAlgorithm>,
+    algorithm: Option<TokenAlgorithm>,
     key: DecodingKey,
     thumbprint: String,
 }
@@ -93,7 +93,7 @@ impl PublicKey {
             _ => return None,
         };
         let algorithm = match jwk.alg {
-            Some(name) => Some(SignatureAlgorithm::parse(&name).filter(|algorithm| kind.fits(*algorithm))?),
+            Some(name) => Some(TokenAlgorithm::parse(&name).filter(|algorithm| kind.fits(*algorithm))?),
             None => None,
         };
         // RFC 7638: the digest of the required members in order, without white space.
@@ -102,7 +102,7 @@ impl PublicKey {
     }
 
     /// Whether signatures of an algorithm may be verified with this key.
-    pub(crate) fn fits(&self, algorithm: SignatureAlgorithm) -> bool {
+    pub(crate) fn fits(&self, algorithm: TokenAlgorithm) -> bool {
         self.kind.fits(algorithm) && self.algorithm.is_none_or(|only| only == algorithm)
     }
 
@@ -112,15 +112,15 @@ impl PublicKey {
     }
 
     /// Verifies a signature, which is still encoded.
-    pub(crate) fn verifies(&self, algorithm: SignatureAlgorithm, message: &str, signature: &str) -> bool {
+    pub(crate) fn verifies(&self, algorithm: TokenAlgorithm, message: &str, signature: &str) -> bool {
         self.fits(algorithm)
             && verify(signature, message.as_bytes(), &self.key, algorithm.to_jsonwebtoken()).unwrap_or(false)
     }
 }
 
 impl KeyKind {
-    const fn fits(self, algorithm: SignatureAlgorithm) -> bool {
-        use SignatureAlgorithm::{EdDsa, Es256, Es384, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
+    const fn fits(self, algorithm: TokenAlgorithm) -> bool {
+        use TokenAlgorithm::{EdDsa, Es256, Es384, Ps256, Ps384, Ps512, Rs256, Rs384, Rs512};
         match algorithm {
             Es256 => matches!(self, Self::P256),
             Es384 => matches!(self, Self::P384),
@@ -158,7 +158,7 @@ mod tests {
     fn the_thumbprint_is_that_of_the_rfc() {
         let key = key(json!({ "kty": "OKP", "crv": "Ed25519", "x": X, "kid": "a" })).unwrap();
         assert_eq!(key.thumbprint(), "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k");
-        assert!(key.fits(SignatureAlgorithm::EdDsa) && !key.fits(SignatureAlgorithm::Es256));
+        assert!(key.fits(TokenAlgorithm::EdDsa) && !key.fits(TokenAlgorithm::Es256));
     }
 
     #[test]

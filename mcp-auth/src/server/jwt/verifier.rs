@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use mcp_server::AuthInfo;
 use serde_json::Value;
 
-use super::algorithm::SignatureAlgorithm;
+use super::algorithm::TokenAlgorithm;
 use super::claims::{Claims, auth_info, check_times, read_claims};
 use super::jws::Jws;
 use super::key_cache::{KeyCache, NoKey};
@@ -38,7 +38,7 @@ use crate::server::verifier::{TokenError, TokenVerifier};
 pub struct JwtVerifier {
     issuer: String,
     keys: KeyCache,
-    algorithms: Vec<SignatureAlgorithm>,
+    algorithms: Vec<TokenAlgorithm>,
     scope_claims: Vec<Cow<'static, str>>,
     leeway: Duration,
     requires_type: bool,
@@ -57,7 +57,7 @@ impl JwtVerifier {
         Self {
             issuer: issuer.into(),
             keys: KeyCache::new(keys),
-            algorithms: SignatureAlgorithm::ALL.to_vec(),
+            algorithms: TokenAlgorithm::ALL.to_vec(),
             scope_claims: Vec::new(),
             leeway: Duration::from_secs(30),
             requires_type: false,
@@ -67,7 +67,7 @@ impl JwtVerifier {
     }
 
     /// Sets the algorithms that tokens may be signed with. Defaults to all that there are.
-    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = SignatureAlgorithm>) -> Self {
+    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = TokenAlgorithm>) -> Self {
         self.algorithms = algorithms.into_iter().collect();
         self
     }
@@ -122,6 +122,10 @@ impl JwtVerifier {
     pub fn clock(mut self, now: impl Fn() -> UnixTime + Send + Sync + 'static) -> Self {
         self.clock = Clock::new(now);
         self
+    }
+
+    pub(crate) fn issuer(&self) -> &str {
+        &self.issuer
     }
 
     async fn claims(&self, token: &str) -> Result<Claims, TokenError> {

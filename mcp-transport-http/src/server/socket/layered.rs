@@ -15,6 +15,7 @@ use tower_service::Service;
 
 use super::discard::RequestBody;
 use super::routes::{Routed, Routes};
+use super::server::HttpServer;
 use crate::server::body::ResponseBody;
 
 /// All services of an [`HttpServer`](crate::HttpServer), by path, which layers are put around
@@ -29,27 +30,31 @@ pub(super) type LayeredService =
 /// Puts a layer around services.
 pub(super) type AddLayer = Box<dyn FnOnce(RoutedService) -> LayeredService + Send>;
 
-/// Returns what puts a layer around services.
-pub(super) fn add_layer<L>(layer: L) -> AddLayer
-where
-    L: Layer<RoutedService> + Send + 'static,
-    L::Service: Service<Request<RequestBody>, Response = Response<ResponseBody>, Error = Infallible>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    <L::Service as Service<Request<RequestBody>>>::Future: Send,
-{
-    Box::new(move |services| {
-        let service = layer.layer(services);
-        Arc::new(move |request| {
-            let mut service = service.clone();
-            Box::pin(async move {
-                poll_fn(|cx| service.poll_ready(cx)).await?;
-                service.call(request).await
+impl HttpServer {
+    /// Puts a [tower](https://docs.rs/tower) layer around the services of all paths, such as one that authenticates. A further
+    /// layer goes around those before it.
+    pub fn layer<L>(mut self, layer: L) -> Self
+    where
+        L: Layer<RoutedService> + Send + 'static,
+        L::Service: Service<Request<RequestBody>, Response = Response<ResponseBody>, Error = Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        <L::Service as Service<Request<RequestBody>>>::Future: Send,
+    {
+        self.layers.push(Box::new(move |services| {
+            let service = layer.layer(services);
+            Arc::new(move |request| {
+                let mut service = service.clone();
+                Box::pin(async move {
+                    poll_fn(|cx| service.poll_ready(cx)).await?;
+                    service.call(request).await
+                })
             })
-        })
-    })
+        }));
+        self
+    }
 }
 
 impl Service<Request<RequestBody>> for RoutedService {

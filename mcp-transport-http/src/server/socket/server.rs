@@ -1,27 +1,21 @@
 //! The HTTP server: accepts connections and routes their requests.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
 use mcp_server::Server;
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
-use tower_layer::Layer;
-use tower_service::Service;
 
 use super::connection::{ConnectionOptions, serve_connection};
-use super::discard::RequestBody;
-use super::layered::{AddLayer, RoutedService, add_layer};
+use super::layered::AddLayer;
 use super::routes::Routes;
 #[cfg(feature = "serve-tls")]
 use super::tls::ServerTls;
-use crate::server::body::ResponseBody;
 use crate::server::legacy_sse::LegacySseService;
 use crate::server::options::HttpOptions;
 use crate::server::pacer::after;
@@ -99,7 +93,7 @@ pub struct HttpServer {
     stall_timeout: Duration,
     #[cfg(feature = "serve-tls")]
     tls: Option<ServerTls>,
-    layers: Vec<AddLayer>,
+    pub(super) layers: Vec<AddLayer>,
 }
 
 impl std::fmt::Debug for HttpServer {
@@ -196,22 +190,6 @@ impl HttpServer {
     #[cfg(feature = "serve-tls")]
     pub fn tls(mut self, tls: ServerTls) -> Self {
         self.tls = Some(tls);
-        self
-    }
-
-    /// Puts a [tower](https://docs.rs/tower) layer around the services of all paths, such as one that authenticates. A further
-    /// layer goes around those before it.
-    pub fn layer<L>(mut self, layer: L) -> Self
-    where
-        L: Layer<RoutedService> + Send + 'static,
-        L::Service: Service<Request<RequestBody>, Response = Response<ResponseBody>, Error = Infallible>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        <L::Service as Service<Request<RequestBody>>>::Future: Send,
-    {
-        self.layers.push(add_layer(layer));
         self
     }
 
