@@ -96,6 +96,25 @@ pub enum TransportKind {
     Http,
 }
 
+impl TransportKind {
+    /// Returns the value of `network.transport` in the OpenTelemetry conventions, if there is one.
+    #[must_use]
+    pub fn network_transport(self) -> Option<&'static str> {
+        match self {
+            Self::InProcess => None,
+            Self::Stdio => Some("pipe"),
+            Self::Unix => Some("unix"),
+            Self::Tcp | Self::Http => Some("tcp"),
+        }
+    }
+
+    /// Returns the value of `network.protocol.name` in the OpenTelemetry conventions, if there is one.
+    #[must_use]
+    pub fn network_protocol(self) -> Option<&'static str> {
+        (self == Self::Http).then_some("http")
+    }
+}
+
 /// A request or a notification.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::meta::TraceContext;
-use mcp_types::{
-    ErrorCode, LoggingLevel, Method, ProgressNotificationParams, RequestId, Revision, SubscriptionFilter,
-};
+use mcp_types::{ErrorCode, LoggingLevel, Method, ProgressNotificationParams, RequestId, Revision, SubscriptionFilter};
 
 use super::handshake::HandshakeRequest;
 use super::in_flight::Responder;

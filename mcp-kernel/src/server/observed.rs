@@ -65,8 +65,7 @@ impl Connection {
     ) {
         let limits = &self.config.limits;
         let params = params.and_then(|text| Payload::parse(text, &limits.message).ok());
-        let trace_context =
-            params.map(|params| read_trace_context(&params, limits.max_meta_bytes)).unwrap_or_default();
+        let trace_context = params.map(|params| read_trace_context(&params, limits.max_meta_bytes)).unwrap_or_default();
         let handled = HandledMessage { method, id: id.cloned(), revision, trace_context, error };
         self.emit(Event::Handled(Box::new(handled)));
     }

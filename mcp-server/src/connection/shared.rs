@@ -3,9 +3,10 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use mcp_kernel::observe::{Observer, TransportKind};
 use mcp_kernel::server::{Connection as Kernel, Principal, Route};
 use mcp_kernel::{CallId, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
@@ -22,6 +23,8 @@ use crate::connection::scratch::Scratch;
 use crate::connection::waiters::Waiters;
 use crate::extensions::Extensions;
 use crate::serve::endpoint::BoxFuture;
+use crate::serve::observed;
+use crate::serve::telemetry::Stopwatch;
 use crate::server::{Server, WeakServer};
 
 /// The kernel of a connection, and the commands of its handlers.
@@ -37,6 +40,8 @@ pub(crate) struct Shared {
     is_lasting: bool,
     /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
+    /// The transport, for metrics.
+    transport: AtomicU8,
     /// The session id of the transport. It is formatted on request, as few handlers need it.
     pub(crate) session_id: OnceLock<Arc<dyn std::fmt::Display + Send + Sync>>,
     /// Allocated on first use, which few connections get to.
@@ -51,6 +56,10 @@ pub(crate) struct Rare {
     teardown: Mutex<Vec<Teardown>>,
     server_request_count: AtomicU64,
     token: OnceLock<Box<str>>,
+    /// The observer that knows of the connection, and its duration.
+    observed: OnceLock<(Arc<dyn Observer>, Stopwatch)>,
+    /// The last length of the queue of requests that was reported.
+    queued: AtomicUsize,
     /// Tasks that wait for the end of the handshake.
     pub(crate) handshake_waiters: Waiters,
 }
@@ -165,6 +174,7 @@ impl Shared {
             route_waker: OnceLock::new(),
             is_lasting,
             has_joined: AtomicBool::new(false),
+            transport: AtomicU8::new(0),
             session_id: OnceLock::new(),
             rare: OnceLock::new(),
         }
@@ -188,6 +198,31 @@ impl Shared {
     /// Returns whether there may be a next request.
     pub(crate) fn is_lasting(&self) -> bool {
         self.is_lasting
+    }
+
+    /// Measures the duration of the connection from now on, for an observer.
+    pub(crate) fn set_observer(&self, observer: Arc<dyn Observer>) {
+        let _ = self.rare().observed.set((observer, Stopwatch::start()));
+    }
+
+    /// Returns the observer that knows of the connection, and its duration.
+    pub(crate) fn observer(&self) -> Option<&(Arc<dyn Observer>, Stopwatch)> {
+        self.rare.get()?.observed.get()
+    }
+
+    /// Sets the length of the queue of requests, and returns the difference to the last one.
+    pub(crate) fn queue_change(&self, length: usize) -> i64 {
+        let before = self.rare().queued.swap(length, Ordering::Relaxed);
+        length as i64 - before as i64
+    }
+
+    /// Returns the transport, for metrics.
+    pub(crate) fn transport(&self) -> TransportKind {
+        observed::transport_from(self.transport.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_transport(&self, transport: TransportKind) {
+        self.transport.store(observed::transport_number(transport), Ordering::Relaxed);
     }
 
     /// Adds a callback at the end of the connection.

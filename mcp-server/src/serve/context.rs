@@ -1,6 +1,7 @@
 //! The context of a request, which handlers get.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
@@ -48,6 +49,8 @@ struct Inner {
     extensions: Mutex<Extensions>,
     end: EndSignal,
     stopwatch: Option<Stopwatch>,
+    /// Whether the end of the request was reported to the observer.
+    is_reported: AtomicBool,
     /// The name of the target, if it had to be decoded.
     decoded_target: OnceLock<Option<Box<str>>>,
 }
@@ -68,6 +71,7 @@ impl RequestContext {
         server: Server,
         extensions: Extensions,
     ) -> Self {
+        let is_observed = server.observer().is_some();
         Self(Arc::new(Inner {
             input_source: InputSource::Client { scope, params },
             #[cfg(feature = "mrtr")]
@@ -76,14 +80,20 @@ impl RequestContext {
             server,
             extensions: Mutex::new(extensions),
             end: EndSignal::default(),
-            stopwatch: telemetry::stopwatch(),
+            stopwatch: telemetry::stopwatch(is_observed),
+            is_reported: AtomicBool::new(false),
             decoded_target: OnceLock::new(),
         }))
     }
 
-    /// Measures the time since the request was admitted, if the event that reports it is enabled.
+    /// Measures the time since the request was admitted, if it is reported.
     pub(crate) fn stopwatch(&self) -> Option<Stopwatch> {
         self.0.stopwatch
+    }
+
+    /// Returns whether the end of the request was not reported before.
+    pub(crate) fn report_once(&self) -> bool {
+        !self.original().0.is_reported.swap(true, Ordering::Relaxed)
     }
 
     /// The same request for the next round, with the responses that the server collected from a legacy client.
@@ -97,6 +107,7 @@ impl RequestContext {
             extensions: Mutex::new(self.extensions().clone()),
             end: EndSignal::default(),
             stopwatch: self.0.stopwatch,
+            is_reported: AtomicBool::new(false),
             decoded_target: OnceLock::new(),
         }))
     }
