@@ -82,7 +82,7 @@ pub enum Role {
 /// How messages travel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum TransportKind {
+pub enum Network {
     /// Within the process, or by a transport that does not say what it is.
     #[default]
     InProcess,
@@ -96,10 +96,10 @@ pub enum TransportKind {
     Http,
 }
 
-impl TransportKind {
+impl Network {
     /// Returns the value of `network.transport` in the OpenTelemetry conventions, if there is one.
     #[must_use]
-    pub fn network_transport(self) -> Option<&'static str> {
+    pub fn transport_name(self) -> Option<&'static str> {
         match self {
             Self::InProcess => None,
             Self::Stdio => Some("pipe"),
@@ -110,7 +110,7 @@ impl TransportKind {
 
     /// Returns the value of `network.protocol.name` in the OpenTelemetry conventions, if there is one.
     #[must_use]
-    pub fn network_protocol(self) -> Option<&'static str> {
+    pub fn protocol_name(self) -> Option<&'static str> {
         (self == Self::Http).then_some("http")
     }
 }
@@ -127,15 +127,15 @@ pub struct Operation<'a> {
     pub target: Option<&'a str>,
     /// The revision, if it is known.
     pub revision: Option<Revision>,
-    /// The transport.
-    pub transport: TransportKind,
+    /// How messages travel.
+    pub network: Network,
 }
 
 impl<'a> Operation<'a> {
-    /// Creates the description of an operation without a target, a revision and a transport.
+    /// Creates the description of an operation without a target and a revision.
     #[must_use]
     pub fn new(role: Role, method: &'a Method) -> Self {
-        Self { role, method, target: None, revision: None, transport: TransportKind::InProcess }
+        Self { role, method, target: None, revision: None, network: Network::InProcess }
     }
 }
 
@@ -189,15 +189,15 @@ pub struct Session {
     pub is_lasting: bool,
     /// The revision, if it is known.
     pub revision: Option<Revision>,
-    /// The transport.
-    pub transport: TransportKind,
+    /// How messages travel.
+    pub network: Network,
 }
 
 impl Session {
-    /// Creates the description of a connection, whose revision and transport are not known yet.
+    /// Creates the description of a connection, whose revision is not known yet.
     #[must_use]
     pub fn new(role: Role, is_lasting: bool) -> Self {
-        Self { role, is_lasting, revision: None, transport: TransportKind::InProcess }
+        Self { role, is_lasting, revision: None, network: Network::InProcess }
     }
 }
 

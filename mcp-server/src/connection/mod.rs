@@ -20,7 +20,7 @@ pub(crate) mod waiters;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mcp_kernel::observe::TransportKind;
+use mcp_kernel::observe::Network;
 use mcp_kernel::server::{
     Connection as Kernel, Principal, RequestClaims, Responder, Route, SecondHandshake, SessionState, Transmit,
 };
@@ -127,10 +127,10 @@ impl Connection {
         self
     }
 
-    /// Sets the transport, which metrics name. Defaults to one within the process.
+    /// Sets how messages travel, for metrics and spans. Defaults to within the process.
     #[must_use]
-    pub fn transport(self, transport: TransportKind) -> Self {
-        self.shared.set_transport(transport);
+    pub fn network(self, network: Network) -> Self {
+        self.shared.set_network(network);
         self
     }
 

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use mcp_kernel::observe::{Observer, TransportKind};
+use mcp_kernel::observe::{Network, Observer};
 use mcp_kernel::server::{Connection as Kernel, Principal, Route};
 use mcp_kernel::{CallId, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
@@ -40,8 +40,8 @@ pub(crate) struct Shared {
     is_lasting: bool,
     /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
-    /// The transport, for metrics.
-    transport: AtomicU8,
+    /// How messages travel, for metrics.
+    network: AtomicU8,
     /// The session id of the transport. It is formatted on request, as few handlers need it.
     pub(crate) session_id: OnceLock<Arc<dyn std::fmt::Display + Send + Sync>>,
     /// Allocated on first use, which few connections get to.
@@ -174,7 +174,7 @@ impl Shared {
             route_waker: OnceLock::new(),
             is_lasting,
             has_joined: AtomicBool::new(false),
-            transport: AtomicU8::new(0),
+            network: AtomicU8::new(0),
             session_id: OnceLock::new(),
             rare: OnceLock::new(),
         }
@@ -216,13 +216,13 @@ impl Shared {
         length as i64 - before as i64
     }
 
-    /// Returns the transport, for metrics.
-    pub(crate) fn transport(&self) -> TransportKind {
-        observed::transport_from(self.transport.load(Ordering::Relaxed))
+    /// Returns how messages travel, for metrics.
+    pub(crate) fn network(&self) -> Network {
+        observed::network_of(self.network.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn set_transport(&self, transport: TransportKind) {
-        self.transport.store(observed::transport_number(transport), Ordering::Relaxed);
+    pub(crate) fn set_network(&self, network: Network) {
+        self.network.store(observed::number_of(network), Ordering::Relaxed);
     }
 
     /// Adds a callback at the end of the connection.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_kernel::observe::{
-    Observation, Observer, Operation, OperationEnd, OperationOutcome, Role, Session, SessionEnd, TransportKind,
+    Network, Observation, Observer, Operation, OperationEnd, OperationOutcome, Role, Session, SessionEnd,
 };
 use mcp_kernel::server::HandledMessage;
 use mcp_types::{ErrorObject, Method};
@@ -54,7 +54,7 @@ pub(crate) fn ended(ctx: &RequestContext, outcome: Outcome, served: Option<&Resu
 pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMessage) {
     let Some(observer) = server.observer() else { return };
     let mut operation = Operation::new(Role::Server, &message.method);
-    (operation.revision, operation.transport) = (message.revision, connection.transport());
+    (operation.revision, operation.network) = (message.revision, connection.network());
     let outcome = message.error.map_or(OperationOutcome::Completed, OperationOutcome::Error);
     if message.id.is_some() {
         report_start(&**observer, connection, &operation);
@@ -107,7 +107,7 @@ pub(crate) fn session_started(server: &Server, connection: &Shared) {
 pub(crate) fn session_ended(connection: &Shared) {
     if let Some((observer, stopwatch)) = connection.observer() {
         let mut session = Session::new(Role::Server, true);
-        (session.revision, session.transport) = (connection.lock().kernel.negotiated(), connection.transport());
+        (session.revision, session.network) = (connection.lock().kernel.negotiated(), connection.network());
         let end = SessionEnd::new(stopwatch.elapsed());
         observer.observe(&Observation::SessionEnded(&session, end));
     }
@@ -136,20 +136,20 @@ fn report_end(
 
 fn session_of(operation: &Operation<'_>) -> Session {
     let mut session = Session::new(operation.role, false);
-    (session.revision, session.transport) = (operation.revision, operation.transport);
+    (session.revision, session.network) = (operation.revision, operation.network);
     session
 }
 
 fn listen(connection: &Shared, stream: &ListenStream) -> Operation<'static> {
     let mut operation = Operation::new(Role::Server, &Method::SUBSCRIPTIONS_LISTEN);
-    (operation.revision, operation.transport) = (Some(stream.scope.revision()), connection.transport());
+    (operation.revision, operation.network) = (Some(stream.scope.revision()), connection.network());
     operation
 }
 
 /// A target is named only if it is registered, as clients can send any name.
 fn operation(ctx: &RequestContext) -> Operation<'_> {
     let mut operation = Operation::new(Role::Server, ctx.method());
-    (operation.revision, operation.transport) = (Some(ctx.revision()), ctx.shared().transport());
+    (operation.revision, operation.network) = (Some(ctx.revision()), ctx.shared().network());
     operation.target = match ctx.target() {
         Some(Target::Tool(name)) => Some(name).filter(|name| ctx.server().has_tool(name)),
         Some(Target::Prompt(name)) => Some(name).filter(|name| ctx.server().has_prompt(name)),
@@ -158,15 +158,14 @@ fn operation(ctx: &RequestContext) -> Operation<'_> {
     operation
 }
 
-/// The transport as it is kept in a connection.
-pub(crate) fn transport_from(number: u8) -> TransportKind {
-    TRANSPORTS.get(usize::from(number)).copied().unwrap_or_default()
+/// The network as it is kept in a connection.
+pub(crate) fn network_of(number: u8) -> Network {
+    NETWORKS.get(usize::from(number)).copied().unwrap_or_default()
 }
 
-/// The inverse of [`transport_from`].
-pub(crate) fn transport_number(transport: TransportKind) -> u8 {
-    TRANSPORTS.iter().position(|other| *other == transport).unwrap_or_default() as u8
+/// The inverse of [`network_of`].
+pub(crate) fn number_of(network: Network) -> u8 {
+    NETWORKS.iter().position(|other| *other == network).unwrap_or_default() as u8
 }
 
-const TRANSPORTS: [TransportKind; 5] =
-    [TransportKind::InProcess, TransportKind::Stdio, TransportKind::Unix, TransportKind::Tcp, TransportKind::Http];
+const NETWORKS: [Network; 5] = [Network::InProcess, Network::Stdio, Network::Unix, Network::Tcp, Network::Http];
