@@ -51,7 +51,7 @@
 //! code that uses the client:
 #![cfg_attr(all(feature = "client", feature = "server"), doc = "```")]
 #![cfg_attr(not(all(feature = "client", feature = "server")), doc = "```ignore")]
-//! use mcp_client::{Client, Error, Network};
+//! use mcp_client::{Client, Error, TransportKind};
 //! use mcp_testkit::{ScriptedServer, Task, envelope};
 //!
 //! async fn greeting(client: Client) -> Result<String, Error> {
@@ -60,7 +60,7 @@
 //! }
 //!
 //! for connect in [ScriptedServer::modern, ScriptedServer::legacy] {
-//!     let (client, mut server) = connect(Network::Pipe, Client::builder("test", "1.0"));
+//!     let (client, mut server) = connect(TransportKind::Pipe, Client::builder("test", "1.0"));
 //!     let mut task = Task::start(greeting(client));
 //!     let request = server.expect_request("tools/call");
 //!     server.respond(&request, envelope::tool_result("Hello!"));

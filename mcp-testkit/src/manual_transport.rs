@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use mcp_client::{Network, Transport, TransportHandle};
+use mcp_client::{Transport, TransportHandle, TransportKind};
 
 use crate::Clock;
 
@@ -12,7 +12,7 @@ use crate::Clock;
 /// [`ScriptedServer`](crate::ScriptedServer) does that for most tests.
 #[derive(Clone)]
 pub struct ManualTransport {
-    kind: Network,
+    kind: TransportKind,
     clock: Clock,
     handle: Arc<Mutex<Option<TransportHandle>>>,
 }
@@ -20,7 +20,7 @@ pub struct ManualTransport {
 impl ManualTransport {
     /// Creates a transport of a kind, whose client measures time with this clock.
     #[must_use]
-    pub fn new(kind: Network, clock: &Clock) -> Self {
+    pub fn new(kind: TransportKind, clock: &Clock) -> Self {
         Self { kind, clock: clock.clone(), handle: Arc::default() }
     }
 
@@ -37,7 +37,7 @@ impl ManualTransport {
 }
 
 impl Transport for ManualTransport {
-    fn kind(&self) -> Network {
+    fn kind(&self) -> TransportKind {
         self.kind
     }
 

@@ -5,8 +5,8 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use mcp_client::{
-    CallHeaders, CallId, Client, ClientBuilder, CloseReason, Error, Mode, Network, Time, TransportCommand,
-    TransportHandle,
+    CallHeaders, CallId, Client, ClientBuilder, CloseReason, Error, Mode, Time, TransportCommand, TransportHandle,
+    TransportKind,
 };
 use mcp_types::meta::key::SUBSCRIPTION_ID;
 use mcp_types::{Era, Revision};
@@ -22,11 +22,11 @@ use crate::{Clock, ManualTransport, Task, envelope};
 /// ```
 /// use std::time::Duration;
 ///
-/// use mcp_client::{Client, Network};
+/// use mcp_client::{Client, TransportKind};
 /// use mcp_testkit::{ScriptedServer, Task, envelope};
 ///
 /// let builder = Client::builder("test", "1.0");
-/// let (client, mut server) = ScriptedServer::modern(Network::Pipe, builder);
+/// let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder);
 /// let mut call = Task::start(client.call_tool("hello"));
 /// let request = server.expect_request("tools/call");
 /// assert_eq!(request.params["name"], "hello");
@@ -43,7 +43,7 @@ use crate::{Clock, ManualTransport, Task, envelope};
 pub struct ScriptedServer {
     /// The handle of the transport, for events other than messages, such as an HTTP status or the loss of a session.
     pub handle: TransportHandle,
-    kind: Network,
+    kind: TransportKind,
     clock: Clock,
     commands: VecDeque<TransportCommand>,
     wake_at: Option<Time>,
@@ -71,13 +71,17 @@ pub struct ReceivedRequest {
 impl ScriptedServer {
     /// Starts to connect a client, up to its first request.
     #[must_use]
-    pub fn connect(kind: Network, builder: ClientBuilder) -> (Task<Result<Client, Error>>, Self) {
+    pub fn connect(kind: TransportKind, builder: ClientBuilder) -> (Task<Result<Client, Error>>, Self) {
         Self::connect_at(kind, builder, &Clock::new())
     }
 
     /// Starts to connect a client that measures time with this clock.
     #[must_use]
-    pub fn connect_at(kind: Network, builder: ClientBuilder, clock: &Clock) -> (Task<Result<Client, Error>>, Self) {
+    pub fn connect_at(
+        kind: TransportKind,
+        builder: ClientBuilder,
+        clock: &Clock,
+    ) -> (Task<Result<Client, Error>>, Self) {
         let transport = ManualTransport::new(kind, clock);
         let mut connecting = Task::new(builder.connect(transport.clone()));
         connecting.run();
@@ -88,7 +92,7 @@ impl ScriptedServer {
     /// Connects a client as a modern server with all capabilities.
     #[must_use]
     #[track_caller]
-    pub fn modern(kind: Network, builder: ClientBuilder) -> (Client, Self) {
+    pub fn modern(kind: TransportKind, builder: ClientBuilder) -> (Client, Self) {
         let (mut connecting, mut server) = Self::connect(kind, builder);
         let probe = server.expect_request("server/discover");
         server.respond(&probe, envelope::discover_result(Self::capabilities()));
@@ -98,7 +102,7 @@ impl ScriptedServer {
     /// Connects a client as a server of the latest legacy revision with all capabilities.
     #[must_use]
     #[track_caller]
-    pub fn legacy(kind: Network, builder: ClientBuilder) -> (Client, Self) {
+    pub fn legacy(kind: TransportKind, builder: ClientBuilder) -> (Client, Self) {
         let (mut connecting, mut server) = Self::connect(kind, builder.mode(Mode::Legacy));
         server.handshake(Revision::LATEST_LEGACY.as_str());
         (connecting.finish().expect("the client connects"), server)
@@ -183,10 +187,10 @@ impl ScriptedServer {
     #[track_caller]
     pub fn expect_cancelled(&mut self, request: &ReceivedRequest) {
         let is_modern = request.revision.is_some_and(|revision| revision.era() == Era::Modern);
-        if self.kind == Network::Pipe || !is_modern {
+        if self.kind == TransportKind::Pipe || !is_modern {
             assert_eq!(self.expect_notification("notifications/cancelled")["requestId"], request.id);
         }
-        if self.kind == Network::RequestPerCall {
+        if self.kind == TransportKind::RequestPerCall {
             let command = self.next_command();
             assert!(matches!(command, TransportCommand::Abort { call } if call == request.call), "{command:?}");
         }
@@ -216,7 +220,7 @@ impl ScriptedServer {
 
     fn send_response(&self, request: &ReceivedRequest, message: &Value) {
         self.send_on(request, message);
-        if self.kind == Network::RequestPerCall {
+        if self.kind == TransportKind::RequestPerCall {
             self.handle.responses().handle_stream_ended(request.call, None);
         }
     }
@@ -224,10 +228,10 @@ impl ScriptedServer {
     /// Sends a message on the stream of a request, if the transport has one for each.
     pub fn send_on(&self, request: &ReceivedRequest, message: &Value) {
         match self.kind {
-            Network::RequestPerCall => {
+            TransportKind::RequestPerCall => {
                 self.handle.responses().handle_reply(request.call, message.to_string().as_bytes());
             }
-            Network::Pipe | _ => self.send(message),
+            TransportKind::Pipe | _ => self.send(message),
         }
     }
 
