@@ -58,8 +58,8 @@ impl<T> Clone for SessionLease<T> {
 impl<T> Drop for SessionLease<T> {
     fn drop(&mut self) {
         // Measured before the table is locked, as no code of `T` runs there.
-        let bytes = (self.shared.bytes_of)(&self.value);
-        self.shared.table().release_lease(self.slot, bytes);
+        let (bytes, deadline) = ((self.shared.bytes_of)(&self.value), (self.shared.deadline_of)(&self.value));
+        self.shared.table().release_lease(self.slot, bytes, deadline);
     }
 }
 

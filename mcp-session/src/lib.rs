@@ -67,6 +67,7 @@
 
 #![forbid(unsafe_code)]
 
+mod deadlines;
 mod event_id;
 mod id;
 mod id_map;

@@ -21,8 +21,8 @@ use crate::{EndReason, SessionError, SessionId, SessionMetrics, SessionOptions};
 /// ```
 ///
 /// A session is *active* while there is a [`SessionLease`] of it: requests in flight and open streams hold one. When the last
-/// lease is dropped it becomes *idle*. It ends when it was idle for the [idle timeout](SessionOptions::idle_timeout), or when it is
-/// evicted because there are [too many](SessionOptions::idle_limit) idle sessions or too many
+/// lease is dropped it becomes *idle*. It ends when it was idle for the [idle timeout](SessionOptions::idle_timeout), when it is idle
+/// at its [deadline](Self::with_deadlines), or when it is evicted because there are [too many](SessionOptions::idle_limit) idle sessions or too many
 /// [bytes](SessionOptions::idle_bytes_limit) in them.
 ///
 /// The manager has no task and no timer. The transport calls [`sweep`](Self::sweep), and releases the resources of
@@ -39,6 +39,7 @@ pub struct SessionManager<T> {
 pub(crate) struct Shared<T> {
     options: SessionOptions,
     pub(crate) bytes_of: fn(&T) -> usize,
+    pub(crate) deadline_of: fn(&T) -> Option<Instant>,
     /// No code of `T` runs while it is locked, as that could call the manager.
     table: Mutex<Table<T>>,
 }
@@ -83,7 +84,21 @@ impl<T> SessionManager<T> {
     /// a session whenever a lease is dropped; it must not block.
     #[must_use]
     pub fn measured(options: SessionOptions, bytes_of: fn(&T) -> usize) -> Self {
-        Self { shared: Arc::new(Shared { options, bytes_of, table: Mutex::new(Table::new()) }) }
+        Self::with_deadlines(options, bytes_of, |_| None)
+    }
+
+    /// Creates a manager as [`measured`](Self::measured), whose sessions can have a deadline at which they end unless they are
+    /// active, such as the expiry of an access token.
+    ///
+    /// `deadline_of` is called whenever a lease is dropped, and again when the deadline has passed, as there may be a later one
+    /// then. It must not block.
+    #[must_use]
+    pub fn with_deadlines(
+        options: SessionOptions,
+        bytes_of: fn(&T) -> usize,
+        deadline_of: fn(&T) -> Option<Instant>,
+    ) -> Self {
+        Self { shared: Arc::new(Shared { options, bytes_of, deadline_of, table: Mutex::new(Table::new()) }) }
     }
 
     /// Creates a session for a client whose `initialize` was accepted.
@@ -142,6 +157,16 @@ impl<T> SessionManager<T> {
     pub fn enter(&self, id: &SessionId, principal: Option<&Principal>) -> Result<SessionLease<T>, SessionError> {
         let mut table = self.table();
         let slot = self.find(&mut table, id, principal)?;
+        if let Some(value) = table.if_overdue(slot) {
+            drop(table);
+            let deadline = (self.shared.deadline_of)(&value);
+            drop(value);
+            table = self.table();
+            // The next sweep returns it.
+            let ended = table.settle_deadline(slot, deadline, Instant::now());
+            log(ended.as_slice());
+            table.unreported.extend(ended);
+        }
         self.lease(&mut table, *id, slot)
     }
 
@@ -186,11 +211,17 @@ impl<T> SessionManager<T> {
     }
 
     /// Ends expired sessions, and evicts idle sessions beyond the limits. The time that it takes is proportional to the
-    /// number of sessions that end.
+    /// number of sessions that end or whose deadline was moved.
     pub fn sweep(&self, now: Instant) -> Vec<EndedSession<T>> {
+        let overdue = self.table().overdue(now);
+        let deadline_of = |(slot, value): (SessionSlot, Arc<T>)| (slot, (self.shared.deadline_of)(&value));
+        let overdue: Vec<_> = overdue.into_iter().map(deadline_of).collect();
         let (ended, is_first, evicted) = {
             let mut table = self.table();
             let mut ended = std::mem::take(&mut table.unreported);
+            for (slot, deadline) in overdue {
+                ended.extend(table.settle_deadline(slot, deadline, now));
+            }
             table.expire(now, &self.shared.options, &mut ended);
             let is_first = table.evict(&self.shared.options, &mut ended);
             let evicted = match std::mem::replace(&mut table.evicted.1, false) {

@@ -16,6 +16,8 @@ pub enum EndReason {
     Shutdown,
     /// The application refused to resume it in this process.
     NotResumed,
+    /// Its [deadline](crate::SessionManager::with_deadlines) has passed: its access token has expired.
+    Expired,
 }
 
 /// The error of creating or entering a session.
@@ -59,7 +61,7 @@ pub struct SessionMetrics {
     pub replayed: u64,
     /// The number of messages that were dropped because there was no stream for them; counted by the transport.
     pub dropped_messages: u64,
-    pub(crate) ended: [u64; 6],
+    pub(crate) ended: [u64; 7],
     pub(crate) refused: [u64; 5],
 }
 

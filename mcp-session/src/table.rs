@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mcp_kernel::server::Principal;
 use tokio::time::Instant;
 
+use crate::deadlines::Deadlines;
 use crate::manager::EndedSession;
 use crate::slab::{Link, List, Slab, shrink};
 use crate::{EndReason, SessionId, SessionMetrics, SessionOptions};
@@ -24,6 +25,7 @@ pub(crate) struct Table<T> {
     unused: List,
     /// All idle sessions.
     idle: Amount,
+    deadlines: Deadlines,
     /// The sessions in `unused`.
     idle_unused: Amount,
     /// The bytes in all sessions, as of when they were last measured.
@@ -96,6 +98,7 @@ impl<T> Table<T> {
             used: List::EMPTY,
             unused: List::EMPTY,
             idle: Amount::default(),
+            deadlines: Deadlines::default(),
             idle_unused: Amount::default(),
             bytes: 0,
             serial: 0,
@@ -179,8 +182,8 @@ impl<T> Table<T> {
         }
     }
 
-    /// Drops a lease of a session that has this size, unless it has ended.
-    pub(crate) fn release_lease(&mut self, slot: SessionSlot, bytes: usize) {
+    /// Drops a lease of a session that has this size and deadline, unless it has ended.
+    pub(crate) fn release_lease(&mut self, slot: SessionSlot, bytes: usize, deadline: Option<Instant>) {
         let Some(session) = self.sessions.get_mut(slot.slot).filter(|session| session.serial == slot.serial) else {
             return;
         };
@@ -191,6 +194,9 @@ impl<T> Table<T> {
             return;
         }
         session.idle_since = Instant::now();
+        if deadline.is_some() {
+            self.deadlines.set(slot.slot, deadline);
+        }
         let list = if session.is_used { &mut self.used } else { &mut self.unused };
         self.idle.add(bytes);
         if !session.is_used {
@@ -206,6 +212,7 @@ impl<T> Table<T> {
     /// Removes a session from the lists of idle sessions.
     fn unlink(&mut self, slot: u32) {
         let Some(session) = self.sessions.get(slot) else { return };
+        self.deadlines.set(slot, None);
         let list = if session.is_used { &mut self.used } else { &mut self.unused };
         self.idle.remove(session.bytes);
         if !session.is_used {
@@ -308,6 +315,39 @@ impl<T> Table<T> {
         before == 0 && self.evicted.0 > 0
     }
 
+    /// Returns the idle sessions whose deadline has passed.
+    pub(crate) fn overdue(&self, now: Instant) -> Vec<(SessionSlot, Arc<T>)> {
+        let session_of = |slot| {
+            let session = self.sessions.get(slot)?;
+            Some((SessionSlot { slot, serial: session.serial }, Arc::clone(&session.value)))
+        };
+        self.deadlines.passed(now).filter_map(session_of).collect()
+    }
+
+    /// Returns the value of a session that is idle and whose deadline has passed.
+    pub(crate) fn if_overdue(&self, slot: SessionSlot) -> Option<Arc<T>> {
+        // Most sessions have none, and need no clock.
+        self.deadlines.get(slot.slot).filter(|deadline| *deadline <= Instant::now())?;
+        self.sessions.get(slot.slot).map(|session| Arc::clone(&session.value))
+    }
+
+    /// Ends a session at its deadline, unless it is in use. A deadline in the future replaces the one before.
+    pub(crate) fn settle_deadline(
+        &mut self,
+        slot: SessionSlot,
+        deadline: Option<Instant>,
+        now: Instant,
+    ) -> Option<EndedSession<T>> {
+        if !self.has(slot) || self.deadlines.get(slot.slot).is_none() {
+            return None;
+        }
+        if deadline.is_some_and(|deadline| deadline <= now) {
+            return self.end_at(slot.slot, EndReason::Expired);
+        }
+        self.deadlines.set(slot.slot, deadline);
+        None
+    }
+
     /// Ends the sessions whose idle timeout is over.
     pub(crate) fn expire(&mut self, now: Instant, options: &SessionOptions, ended: &mut Vec<EndedSession<T>>) {
         while let Some(slot) = self.oldest_expired(self.unused, now, options) {
@@ -316,6 +356,7 @@ impl<T> Table<T> {
         while let Some(slot) = self.oldest_expired(self.used, now, options) {
             ended.extend(self.end_at(slot, EndReason::Idle));
         }
+        self.deadlines.shrink();
         shrink(&mut self.by_id);
         shrink(&mut self.by_owner);
     }
@@ -333,13 +374,15 @@ impl<T> Table<T> {
 
     /// When the first of the idle sessions expires.
     pub(crate) fn first_deadline(&self, options: &SessionOptions) -> Option<Instant> {
-        [self.used, self.unused].into_iter().filter_map(|list| self.deadline(list, options)).min()
+        let by_timeout = [self.used, self.unused].into_iter().filter_map(|list| self.deadline(list, options));
+        by_timeout.chain(self.deadlines.first()).min()
     }
 
     /// Ends all sessions.
     pub(crate) fn clear(&mut self, reason: EndReason) -> Vec<EndedSession<T>> {
         let all = self.sessions.occupied();
         let ended = all.into_iter().filter_map(|slot| self.end_at(slot, reason)).collect();
+        self.deadlines.shrink();
         shrink(&mut self.by_id);
         shrink(&mut self.by_owner);
         ended

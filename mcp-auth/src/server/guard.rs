@@ -13,7 +13,7 @@ use super::clock::{Clock, unix_time};
 use super::credentials::{Credentials, NoCredentials, Scheme};
 use super::dpop::{InvalidProof, ProofCheck, ProofPolicy};
 use super::metadata::MetadataService;
-use super::protected_resource::ImpliedScopes;
+use super::protected_resource::{AcceptOnly, ImpliedScopes};
 use super::refusal::{ChallengeContext, Refusal};
 use super::renewals::Renewals;
 use super::token_cache::{TokenCache, TokenDigest, digest_of};
@@ -27,6 +27,7 @@ pub(crate) struct Guard {
     pub(crate) url: Url,
     /// The audiences that tokens may have; absent if that does not matter.
     pub(crate) audiences: Option<Vec<String>>,
+    pub(crate) accept_only: Option<AcceptOnly>,
     pub(crate) required: Scopes,
     pub(crate) implied: Option<ImpliedScopes>,
     pub(crate) remembered: TokenCache<Verified>,
@@ -182,6 +183,9 @@ impl Guard {
         }
         if auth.expires_at().is_some_and(|time| unix_time(time).is_none_or(|time| time.after(MAX_LEEWAY) <= now)) {
             return Err(TokenError::invalid("it has expired"));
+        }
+        if self.accept_only.as_ref().is_some_and(|is_accepted| !is_accepted(&auth)) {
+            return Err(TokenError::invalid("the server does not accept it (`accept_only`)"));
         }
         // A claim that cannot be understood may bind the token to something else, such as a certificate.
         match auth.claims().get("cnf") {

@@ -16,15 +16,18 @@ use super::jwt::{JwtVerifier, KeySource, KeySourceError};
 use super::protected_resource::ProtectedResource;
 use super::verifier::TokenError;
 use crate::Secret;
-use crate::fetch::{AddressPolicy, FetchError, Fetcher};
+use crate::fetch::{AddressPolicy, Fetcher};
 use crate::metadata::{AuthorizationServerMetadata, well_known};
 
 /// Loads the keys of an issuer with HTTP.
+///
+/// The address that it is created with may be in a private network, whatever its name looks like: it comes from the operator. An
+/// address in the metadata of an issuer may be there, too, if it is at the issuer itself, or if the issuer is in a private
+/// network by its URL.
 #[derive(Debug)]
 pub struct HttpKeys {
     location: KeyLocation,
-    fetcher: Option<Fetcher>,
-    default_fetcher: OnceLock<Fetcher>,
+    fetchers: Fetchers,
 }
 
 #[derive(Debug)]
@@ -39,37 +42,35 @@ impl HttpKeys {
     /// Creates a source of keys at an address.
     #[must_use]
     pub fn at(url: impl Into<String>) -> Self {
-        Self::new(KeyLocation::Url(url.into()))
+        Self { location: KeyLocation::Url(url.into()), fetchers: Fetchers::default() }
     }
 
     /// Creates a source of the keys of an issuer, at the address that its metadata has (RFC 8414 or OpenID Connect Discovery).
     #[must_use]
     pub fn discover(issuer: impl Into<String>) -> Self {
-        Self::new(KeyLocation::Issuer(issuer.into()))
+        Self { location: KeyLocation::Issuer(issuer.into()), fetchers: Fetchers::default() }
     }
 
-    fn new(location: KeyLocation) -> Self {
-        Self { location, fetcher: None, default_fetcher: OnceLock::new() }
-    }
-
-    /// Sets the HTTP client. Defaults to one that requests addresses of private networks only if the issuer is in one.
+    /// Sets the HTTP client for all addresses.
     #[must_use]
     pub fn fetcher(mut self, fetcher: Fetcher) -> Self {
-        self.fetcher = Some(fetcher);
+        self.fetchers.set = Some(fetcher);
         self
     }
 
-    async fn get(&self, fetcher: &Fetcher, url: &str) -> Result<Option<Vec<u8>>, FetchError> {
-        let response = fetcher.get(url).await?;
+    /// Requests a document, at an address that follows from the one that was configured.
+    async fn get(&self, configured: &Url, address: &str) -> Result<Option<Vec<u8>>, KeySourceError> {
+        let url = Url::parse(address).map_err(|_| KeySourceError::new("the address of the keys is not a URL"))?;
+        let fetcher = self.fetchers.for_address(configured, &url).map_err(KeySourceError::new)?;
+        let response = fetcher.get(address).await.map_err(|error| KeySourceError::new(error.to_string()))?;
         Ok((response.status() == StatusCode::OK).then(|| response.into_body()))
     }
 
     /// Finds the address of the keys in the metadata of the issuer.
-    async fn find_url(&self, fetcher: &Fetcher, issuer: &str) -> Result<String, KeySourceError> {
-        let url = Url::parse(issuer).map_err(|_| KeySourceError::new("the issuer is not a URL"))?;
+    async fn find_url(&self, url: &Url, issuer: &str) -> Result<String, KeySourceError> {
         let mut failure = None;
-        for address in well_known::authorization_server(&url) {
-            match self.get(fetcher, address.as_str()).await {
+        for address in well_known::authorization_server(url) {
+            match self.get(url, address.as_str()).await {
                 Ok(Some(document)) => {
                     let Ok(metadata) = AuthorizationServerMetadata::parse(&document) else { continue };
                     if metadata.issuer != issuer {
@@ -78,39 +79,45 @@ impl HttpKeys {
                     return metadata.jwks_uri.ok_or_else(|| KeySourceError::new("the issuer publishes no keys"));
                 }
                 Ok(None) => {}
-                Err(error) => failure = Some(error.to_string()),
+                Err(error) => failure = Some(error),
             }
         }
-        Err(KeySourceError::new(failure.unwrap_or_else(|| "the issuer publishes no metadata".to_owned())))
+        Err(failure.unwrap_or_else(|| KeySourceError::new("the issuer publishes no metadata")))
     }
 }
 
-/// Returns the client that was set, or one for the addresses that a server names.
-fn fetcher_for<'a>(
-    fetcher: Option<&'a Fetcher>,
-    default: &'a OnceLock<Fetcher>,
-    address: &str,
-) -> Result<&'a Fetcher, String> {
-    if let Some(fetcher) = fetcher.or_else(|| default.get()) {
-        return Ok(fetcher);
+/// The HTTP clients for the addresses that the operator has configured, and for those that metadata names.
+#[derive(Debug, Default)]
+struct Fetchers {
+    /// The client that was set, for all addresses.
+    set: Option<Fetcher>,
+    any: OnceLock<Fetcher>,
+    public: OnceLock<Fetcher>,
+}
+
+impl Fetchers {
+    fn for_address(&self, configured: &Url, address: &Url) -> Result<&Fetcher, String> {
+        let is_configured = address.origin() == configured.origin();
+        let policy = if is_configured { AddressPolicy::Any } else { AddressPolicy::for_server(configured) };
+        let fetcher = if policy == AddressPolicy::Any { &self.any } else { &self.public };
+        if let Some(fetcher) = self.set.as_ref().or_else(|| fetcher.get()) {
+            return Ok(fetcher);
+        }
+        let new = Fetcher::builder(policy).build().map_err(|error| error.to_string())?;
+        Ok(fetcher.get_or_init(|| new))
     }
-    let url = Url::parse(address).map_err(|_| "the address is not a URL".to_owned())?;
-    let fetcher = Fetcher::builder(AddressPolicy::for_server(&url)).build().map_err(|error| error.to_string())?;
-    Ok(default.get_or_init(|| fetcher))
 }
 
 #[async_trait]
 impl KeySource for HttpKeys {
     async fn load(&self) -> Result<Vec<u8>, KeySourceError> {
-        let (KeyLocation::Url(address) | KeyLocation::Issuer(address)) = &self.location;
-        let fetcher =
-            fetcher_for(self.fetcher.as_ref(), &self.default_fetcher, address).map_err(KeySourceError::new)?;
-        let url = match &self.location {
-            KeyLocation::Url(url) => url.clone(),
-            KeyLocation::Issuer(issuer) => self.find_url(fetcher, issuer).await?,
+        let (KeyLocation::Url(configured) | KeyLocation::Issuer(configured)) = &self.location;
+        let url = Url::parse(configured).map_err(|_| KeySourceError::new("the address of the issuer is not a URL"))?;
+        let address = match &self.location {
+            KeyLocation::Url(address) => address.clone(),
+            KeyLocation::Issuer(issuer) => self.find_url(&url, issuer).await?,
         };
-        let document = self.get(fetcher, &url).await.map_err(|error| KeySourceError::new(error.to_string()))?;
-        document.ok_or_else(|| KeySourceError::new("there are no keys at the address"))
+        self.get(&url, &address).await?.ok_or_else(|| KeySourceError::new("there are no keys at the address"))
     }
 }
 
@@ -132,6 +139,9 @@ impl ProtectedResource {
     /// Adds an authorization server, and verifies the tokens that it issues: JWTs, whose keys its metadata names. This is
     /// [`authorization_server`](Self::authorization_server) and a [`verifier`](Self::verifier) in one.
     ///
+    /// There can be several, such as one for each tenant. A token is accepted only with a key of the issuer that it names, and
+    /// users of different issuers are different.
+    ///
     /// The issuer has to be written as in the claim `iss` of its tokens, with or without a slash at the end.
     ///
     /// ```
@@ -140,18 +150,19 @@ impl ProtectedResource {
     /// let auth = ProtectedResource::new("https://api.example.com/mcp").issuer("https://issuer.example.com").layer()?;
     /// # Ok::<(), mcp_auth::server::InvalidResource>(())
     /// ```
-    pub fn issuer(self, issuer: impl Into<String>) -> Self {
+    pub fn issuer(mut self, issuer: impl Into<String>) -> Self {
         let issuer = issuer.into();
-        self.authorization_server(issuer.clone()).verifier(JwtVerifier::discover(issuer))
+        self.issuers.push(JwtVerifier::discover(issuer.clone()));
+        self.authorization_server(issuer)
     }
 }
 
-/// Asks an authorization server about tokens with HTTP, authenticated by a secret in the `Authorization` header.
+/// Asks an authorization server about tokens with HTTP, authenticated by a secret in the `Authorization` header. The endpoint may
+/// be in a private network.
 pub struct HttpIntrospection {
     url: String,
     authorization: HeaderValue,
-    fetcher: Option<Fetcher>,
-    default_fetcher: OnceLock<Fetcher>,
+    fetchers: Fetchers,
 }
 
 impl HttpIntrospection {
@@ -164,13 +175,13 @@ impl HttpIntrospection {
         let value = format!("Basic {}", BASE64_STANDARD.encode(credentials.expose()));
         let mut authorization = HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static("Basic"));
         authorization.set_sensitive(true);
-        Self { url: url.into(), authorization, fetcher: None, default_fetcher: OnceLock::new() }
+        Self { url: url.into(), authorization, fetchers: Fetchers::default() }
     }
 
-    /// Sets the HTTP client. Defaults to one that requests addresses of private networks only if the endpoint is in one.
+    /// Sets the HTTP client.
     #[must_use]
     pub fn fetcher(mut self, fetcher: Fetcher) -> Self {
-        self.fetcher = Some(fetcher);
+        self.fetchers.set = Some(fetcher);
         self
     }
 }
@@ -178,8 +189,9 @@ impl HttpIntrospection {
 #[async_trait]
 impl IntrospectionEndpoint for HttpIntrospection {
     async fn introspect(&self, token: &str) -> Result<Vec<u8>, TokenError> {
-        let fetcher =
-            fetcher_for(self.fetcher.as_ref(), &self.default_fetcher, &self.url).map_err(TokenError::unavailable)?;
+        let invalid = || TokenError::unavailable("the address of the introspection endpoint is not valid");
+        let url = Url::parse(&self.url).map_err(|_| invalid())?;
+        let fetcher = self.fetchers.for_address(&url, &url).map_err(TokenError::unavailable)?;
         let body = Serializer::new(String::new())
             .append_pair("token", token)
             .append_pair("token_type_hint", "access_token")
@@ -189,10 +201,15 @@ impl IntrospectionEndpoint for HttpIntrospection {
             .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
             .header(AUTHORIZATION, self.authorization.clone())
             .body(body.into_bytes())
-            .map_err(|_| TokenError::unavailable("the address of the introspection endpoint is not valid"))?;
+            .map_err(|_| invalid())?;
         let response = fetcher.send(request).await.map_err(|error| TokenError::unavailable(error.to_string()))?;
         match response.status() {
             StatusCode::OK => Ok(response.into_body()),
+            // Nothing of the request but the token changes, so others may be fine.
+            status @ (StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) => {
+                tracing::warn!(target: "mcp", %status, "the introspection endpoint did not accept a request");
+                Err(TokenError::invalid("the introspection endpoint does not accept it"))
+            }
             status => Err(TokenError::unavailable(format!("the introspection endpoint responded with {status}"))),
         }
     }
@@ -201,5 +218,30 @@ impl IntrospectionEndpoint for HttpIntrospection {
 impl fmt::Debug for HttpIntrospection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpIntrospection").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the operator has configured may be inside, and what metadata names only if its issuer is there by its URL.
+    #[test]
+    fn only_the_operator_points_inwards() {
+        let url = |text: &str| Url::parse(text).unwrap();
+        let is_public = |configured: &str, address: &str| {
+            let fetchers = Fetchers::default();
+            let fetcher = fetchers.for_address(&url(configured), &url(address)).unwrap();
+            let policy = format!("{fetcher:?}");
+            assert!(policy.contains("Any") || policy.contains("Public"), "{policy}");
+            policy.contains("Public")
+        };
+        // A name that may resolve to an address of the company's network.
+        let inside = "https://login.example.com/realms/staff";
+        assert!(!is_public(inside, "https://login.example.com/realms/staff/certs"));
+        for elsewhere in ["https://other.example.com/", "https://10.0.0.1/", "https://login.example.com:8443/"] {
+            assert!(is_public(inside, elsewhere), "{elsewhere}");
+        }
+        assert!(!is_public("https://10.0.0.1/realms/staff", "https://10.0.0.2/certs"));
     }
 }

@@ -18,6 +18,7 @@ use super::dpop::DPOP_NONCE;
 use super::guard::{Allowed, Checked, Guard};
 use super::metadata::MetadataService;
 use super::refusal::{ChallengeContext, Refusal};
+use crate::Scopes;
 
 /// A [tower](https://docs.rs/tower) layer that lets in requests with a valid access token; created by
 /// [`ProtectedResource::layer`](super::ProtectedResource::layer).
@@ -104,11 +105,13 @@ impl Guard {
         refusal.into_response(&self.challenge_context(scheme))
     }
 
-    /// Adds a challenge to the response of a service that needs more scopes than all requests do.
+    /// Adds a challenge to the response of a service that needs more scopes than all requests do. It names all scopes of the
+    /// request: a client that asks for these alone would lack those of all requests.
     fn add_scope_challenge<R>(&self, scheme: Scheme, response: &mut Response<R>) {
         let Some(needed) = response.extensions().get::<InsufficientScope>() else { return };
-        let scopes = needed.scopes().filter(|scope| *scope != "offline_access").collect();
-        let context = ChallengeContext { scopes: Cow::Owned(scopes), ..self.challenge_context(scheme) };
+        let needed: Scopes = needed.scopes().filter(|scope| *scope != "offline_access").collect();
+        let context =
+            ChallengeContext { scopes: Cow::Owned(needed.union(&self.required)), ..self.challenge_context(scheme) };
         Refusal::InsufficientScope.add_challenge(response.headers_mut(), &context);
     }
 }

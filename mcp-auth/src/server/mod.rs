@@ -3,11 +3,11 @@
 //! | task | items |
 //! |---|---|
 //! | Protect a server | [`ProtectedResource`], [`ProtectLayer`] |
-//! | Verify tokens that are JWTs | [`JwtVerifier`], [`KeySource`] |
+//! | Verify tokens that are JWTs | [`JwtVerifier`], [`JwtVerifiers`], [`KeySource`] |
 //! | Ask the authorization server about tokens | [`IntrospectionVerifier`] |
 //! | Verify other tokens | [`TokenVerifier`], [`verifier_fn`] |
 //! | Serve the metadata in a router | [`MetadataService`] |
-//! | Share used DPoP proofs between instances | [`ProofLedger`] |
+//! | Share used DPoP proofs between instances | [`ProofLedger`], [`UsedProof`] |
 //!
 //! Handlers take an [`AuthInfo`](mcp_server::AuthInfo), and a [`Principal`](mcp_server::Principal), which follows from it.
 
@@ -28,11 +28,11 @@ mod token_cache;
 mod verifier;
 
 pub use async_trait::async_trait;
-pub use dpop::{MemoryProofLedger, ProofLedger};
+pub use dpop::{MemoryProofLedger, ProofLedger, UsedProof};
 #[cfg(feature = "reqwest")]
 pub use http::{HttpIntrospection, HttpKeys};
 pub use introspection::{IntrospectionEndpoint, IntrospectionVerifier};
-pub use jwt::{JwtVerifier, KeySource, KeySourceError, SignatureAlgorithm, StaticKeys};
+pub use jwt::{JwtVerifier, JwtVerifiers, KeySource, KeySourceError, SignatureAlgorithm, StaticKeys};
 pub use layer::{ProtectLayer, Protected, ProtectedFuture};
 pub use metadata::{BytesBody, MetadataService};
 pub use protected_resource::{InvalidResource, ProtectedResource};

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_lc_rs::rand;
+use mcp_server::AuthInfo;
 
 use super::clock::Clock;
 use super::dpop::{MemoryProofLedger, Nonces, ProofLedger, ProofPolicy};
 use super::guard::Guard;
-use super::jwt::SignatureAlgorithm;
+use super::jwt::{JwtVerifier, JwtVerifiers, SignatureAlgorithm};
 use super::layer::ProtectLayer;
 use super::metadata::MetadataService;
 use super::renewals::Renewals;
@@ -34,8 +35,8 @@ use crate::{Scopes, UnixTime};
 /// token for the same client and at least the same scopes: then it ends with that one. A comment in the stream tells the reason,
 /// and `subscriptions/listen` gets its result. Handlers of other requests may finish.
 ///
-/// A session is kept until its idle timeout, as clients get a new token when they send their next request. Each request
-/// in it needs a valid token of the user who started it.
+/// A session ends with the newest token of its user as well, two minutes after it has expired: clocks differ, and clients need
+/// some time to get a new token. Each request in it needs a valid token of the user who started it.
 ///
 /// # Examples
 ///
@@ -55,8 +56,11 @@ pub struct ProtectedResource {
     resource: String,
     authorization_servers: Vec<String>,
     verifier: Option<Box<dyn TokenVerifier>>,
+    /// The verifiers of issuers whose keys their metadata names.
+    pub(super) issuers: Vec<JwtVerifier>,
     audiences: Vec<String>,
     accepts_any_audience: bool,
+    accept_only: Option<AcceptOnly>,
     required: Vec<String>,
     supported: Option<Vec<String>>,
     implied: Option<ImpliedScopes>,
@@ -70,6 +74,9 @@ pub struct ProtectedResource {
     proof_window: Duration,
     clock: Clock,
 }
+
+/// Decides whether a token that is valid otherwise is accepted.
+pub(crate) type AcceptOnly = Box<dyn Fn(&AuthInfo) -> bool + Send + Sync>;
 
 /// Returns the scopes that a scope includes.
 pub(crate) type ImpliedScopes = Box<dyn Fn(&str) -> Vec<String> + Send + Sync>;
@@ -95,6 +102,12 @@ pub enum InvalidResource {
     /// There is no verifier.
     #[error("no verifier of tokens: set one with `ProtectedResource::verifier`")]
     NoVerifier,
+    /// There are a verifier and issuers with verifiers of their own.
+    #[error(
+        "two ways to verify tokens: `ProtectedResource::issuer` has a verifier of its own, so beside `verifier` name issuers with \
+         `authorization_server`"
+    )]
+    SeveralVerifiers,
     /// A scope has characters that are not allowed.
     #[error("the scope `{0}` is not valid: only printable ASCII without space, `\"` and `\\` is")]
     Scope(String),
@@ -117,8 +130,10 @@ impl ProtectedResource {
             resource: resource.into(),
             authorization_servers: Vec::new(),
             verifier: None,
+            issuers: Vec::new(),
             audiences: Vec::new(),
             accepts_any_audience: false,
+            accept_only: None,
             required: Vec::new(),
             supported: None,
             implied: None,
@@ -140,7 +155,8 @@ impl ProtectedResource {
         self
     }
 
-    /// Sets how tokens are verified. Required.
+    /// Sets how tokens are verified. Required, unless there is an `issuer`, which has a verifier of its own.
+    /// [`JwtVerifiers`] verifies the tokens of several issuers.
     pub fn verifier(mut self, verifier: impl TokenVerifier + 'static) -> Self {
         self.verifier = Some(Box::new(verifier));
         self
@@ -159,6 +175,20 @@ impl ProtectedResource {
     /// only if the authorization server has no other resource server, and cannot put an audience into its tokens.
     pub fn accept_any_audience_dangerously(mut self) -> Self {
         self.accepts_any_audience = true;
+        self
+    }
+
+    /// Accepts only the tokens for which a function returns `true`; others are not valid. Defaults to all that are verified.
+    ///
+    /// Needed for issuers that issue tokens for this server to users who may not use it, such as every customer of a provider.
+    ///
+    /// ```
+    /// # use mcp_auth::server::ProtectedResource;
+    /// # let resource = ProtectedResource::new("https://api.example.com/mcp");
+    /// let resource = resource.accept_only(|token| token.claim::<String>("org_id").as_deref() == Some("org_4711"));
+    /// ```
+    pub fn accept_only(mut self, is_accepted: impl Fn(&AuthInfo) -> bool + Send + Sync + 'static) -> Self {
+        self.accept_only = Some(Box::new(is_accepted));
         self
     }
 
@@ -267,7 +297,12 @@ impl ProtectedResource {
         if self.authorization_servers.is_empty() {
             return Err(InvalidResource::NoAuthorizationServer);
         }
-        let verifier = self.verifier.ok_or(InvalidResource::NoVerifier)?;
+        let verifier = match (self.verifier, self.issuers) {
+            (None, issuers) if issuers.is_empty() => return Err(InvalidResource::NoVerifier),
+            (None, issuers) => Box::new(JwtVerifiers::new(issuers)),
+            (Some(verifier), issuers) if issuers.is_empty() => verifier,
+            (Some(_), _) => return Err(InvalidResource::SeveralVerifiers),
+        };
         let required = scopes(self.required)?;
         let supported = self.supported.map(scopes).transpose()?;
         let mut audiences = self.audiences;
@@ -303,6 +338,7 @@ impl ProtectedResource {
             verifier,
             url: address.url().clone(),
             audiences: (!self.accepts_any_audience).then_some(audiences),
+            accept_only: self.accept_only,
             required,
             implied: self.implied,
             remembered: TokenCache::new(self.max_remembered_tokens),

@@ -343,3 +343,28 @@ async fn a_token_that_is_like_a_remembered_one_is_verified() {
     assert!(!server.accepts(&format!("{token}A")).await);
     assert!(server.accepts(&token).await);
 }
+
+/// A valid token of somebody whom the operator does not want is not let in, whether it is remembered or not.
+// covers: AU-4
+#[tokio::test]
+async fn the_operator_decides_whose_tokens_are_accepted() {
+    let key = Key::es256("a");
+    let calls = Arc::new(AtomicUsize::new(0));
+    let asked = Arc::clone(&calls);
+    let server = Server::new(resource(&key).accept_only(move |token| {
+        asked.fetch_add(1, Ordering::SeqCst);
+        token.subject() == "alice" && token.claim::<bool>("email_verified") == Some(true)
+    }));
+    let token = |members: Value| key.sign(&claims_with(members));
+    for _ in 0..2 {
+        assert!(server.accepts(&token(json!({ "email_verified": true, "jti": 1 }))).await);
+        for wrong in [json!({ "email_verified": true, "sub": "eve" }), json!({ "email_verified": "true" }), json!({})] {
+            assert!(!server.accepts(&token(wrong.clone())).await, "{wrong}");
+        }
+    }
+    assert!(calls.load(Ordering::SeqCst) >= 7);
+    // It is asked about tokens that were verified, and only about these.
+    let before = calls.load(Ordering::SeqCst);
+    assert!(!server.accepts(&Key::es256("a").sign(&claims_with(json!({ "email_verified": true })))).await);
+    assert_eq!(calls.load(Ordering::SeqCst), before);
+}

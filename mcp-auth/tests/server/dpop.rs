@@ -238,3 +238,20 @@ async fn a_full_ledger_lets_nothing_in() {
     assert!(client.accepts(&server, &client.proof(json!({}))).await);
     assert!(!client.accepts(&server, &client.proof(json!({}))).await);
 }
+
+/// A client that sends as many proofs as it can does not lock out others.
+// covers: EX-5
+#[tokio::test]
+async fn one_key_does_not_fill_the_ledger() {
+    let client = Client::new();
+    let server = Server::new(client.resource().proof_ledger(MemoryProofLedger::new(20)));
+    let mut accepted = 0;
+    while client.accepts(&server, &client.proof(json!({}))).await {
+        accepted += 1;
+    }
+    assert_eq!(accepted, 10);
+    let key = Key::es256("another");
+    let token = client.issuer.sign(&claims_with(json!({ "cnf": { "jkt": key.thumbprint() } })));
+    let other = Client { issuer: client.issuer, key, token, next: AtomicU64::new(0) };
+    assert!(other.accepts(&server, &other.proof(json!({}))).await);
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcp_auth::Secret;
 use mcp_auth::server::{
-    HttpIntrospection, HttpKeys, IntrospectionVerifier, JwtVerifier, TokenError, TokenVerifier as _,
+    HttpIntrospection, HttpKeys, IntrospectionVerifier, JwtVerifier, ProtectedResource, TokenError, TokenVerifier as _,
 };
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -137,4 +137,31 @@ async fn tokens_are_introspected_with_the_credentials_of_the_server() {
     assert!(request.contains("authorization: Basic YSUzQWI6cCt3\r\n"), "{request}");
     assert!(request.ends_with("\r\n\r\ntoken=to%2Bken&token_type_hint=access_token"), "{request}");
     assert!(matches!(introspection("/missing").verify("token").await, Err(TokenError::Unavailable(_))));
+}
+
+/// The tokens of both issuers are accepted, each with its own keys.
+#[tokio::test]
+async fn there_can_be_several_issuers() {
+    let mut resource = ProtectedResource::new(RESOURCE);
+    let mut tokens = Vec::new();
+    let keys = [Key::es256("a"), Key::es256("a")];
+    for (index, key) in keys.iter().enumerate() {
+        let published = jwks([key]);
+        let (address, _) = serve(move |address, path| match path {
+            "/keys" => Some(published.clone()),
+            _ => {
+                let issuer = format!("http://{address}");
+                Some(json!({ "issuer": issuer, "jwks_uri": format!("http://{address}/keys") }).to_string())
+            }
+        })
+        .await;
+        let issuer = format!("http://{address}");
+        resource = resource.issuer(&*issuer);
+        tokens.push((key.sign(&claims_with(json!({ "iss": issuer }))), true));
+        tokens.push((keys[1 - index].sign(&claims_with(json!({ "iss": issuer }))), false));
+    }
+    let server = crate::protected::Server::new(resource);
+    for (token, is_accepted) in tokens {
+        assert_eq!(server.accepts(&token).await, is_accepted);
+    }
 }

@@ -25,9 +25,10 @@ impl IntrospectionEndpoint for Endpoint {
     async fn introspect(&self, token: &str) -> Result<Vec<u8>, TokenError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         sleep(self.delay).await;
-        if token == "away" {
+        if token.starts_with("away") {
             return Err(TokenError::unavailable("away"));
         }
+        assert_ne!(token, "panic", "an endpoint that panics");
         use base64::Engine as _;
         Ok(base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(token).expect("a valid value"))
     }
@@ -106,4 +107,57 @@ async fn requests_at_the_same_time_are_limited() {
         refused += usize::from(matches!(task.await.unwrap(), Err(TokenError::Unavailable(_))));
     }
     assert_eq!((refused, endpoint.calls.load(Ordering::SeqCst)), (136, 64));
+}
+
+/// Requests with the same token wait for one introspection, also if the first of them was dropped.
+#[tokio::test(start_paused = true)]
+async fn one_request_for_each_token() {
+    let endpoint = Endpoint { delay: Duration::from_secs(1), ..Endpoint::default() };
+    let verifier = Arc::new(IntrospectionVerifier::new(ISSUER, endpoint.clone()));
+    for (token, is_active) in [(active(json!({})), true), (active(json!({ "active": false })), false)] {
+        let before = endpoint.calls.load(Ordering::SeqCst);
+        let tasks: Vec<_> = (0..1000)
+            .map(|_| {
+                let (verifier, token) = (verifier.clone(), token.clone());
+                tokio::spawn(async move { verifier.verify(&token).await.is_ok() })
+            })
+            .collect();
+        sleep(Duration::from_millis(500)).await;
+        tasks[0].abort();
+        for task in tasks.into_iter().skip(1) {
+            assert_eq!(task.await.unwrap(), is_active);
+        }
+        assert_eq!(endpoint.calls.load(Ordering::SeqCst) - before, 1);
+    }
+    let panics = verifier.verify("panic").await.unwrap_err();
+    assert!(matches!(panics, TokenError::Unavailable(_)), "{panics}");
+}
+
+/// An endpoint that fails gets few requests, and as many as before once it works again.
+#[tokio::test(start_paused = true)]
+async fn a_failing_endpoint_gets_few_requests() {
+    let endpoint = Endpoint::default();
+    let verifier = IntrospectionVerifier::new(ISSUER, endpoint.clone());
+    for index in 0..6000 {
+        assert!(matches!(verifier.verify(&format!("away{index}")).await, Err(TokenError::Unavailable(_))));
+        sleep(Duration::from_millis(100)).await;
+    }
+    // Five at once, with pauses of 1, 2, 4, 8 and 16 seconds, and then every 30.
+    assert_eq!(endpoint.calls.load(Ordering::SeqCst), 5 + 5 + 18);
+    sleep(Duration::from_secs(30)).await;
+    for index in 0..10 {
+        assert!(verifier.verify(&active(json!({ "jti": index }))).await.is_ok());
+    }
+}
+
+/// A client without a valid token cannot make the endpoint look as if it failed, nor fill the memory.
+#[tokio::test(start_paused = true)]
+async fn tokens_that_are_not_active_are_no_failures() {
+    let endpoint = Endpoint::default();
+    let verifier = IntrospectionVerifier::new(ISSUER, endpoint.clone());
+    for index in 0..5000 {
+        let token = active(json!({ "active": false, "jti": index }));
+        assert!(matches!(verifier.verify(&token).await, Err(TokenError::Invalid(_))));
+    }
+    assert!(verifier.verify(&active(json!({}))).await.is_ok());
 }

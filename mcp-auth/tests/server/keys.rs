@@ -170,3 +170,25 @@ async fn scopes_and_clients_are_found_where_issuers_put_them() {
     assert_eq!(auth.claim::<String>("email").as_deref(), Some("alice@example.com"));
     assert!(auth.expires_at().is_some());
 }
+
+/// A runtime that has shut down drops new tasks at once, which ends their load: nothing may be locked then.
+#[test]
+fn loads_are_started_without_a_lock() {
+    let key = Key::es256("a");
+    let keys = ChangingKeys::new(jwks([&key]));
+    let verifier = JwtVerifier::new(ISSUER, keys.clone());
+    let token = key.sign(&claims());
+    let (done, is_done) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let handle = runtime.handle().clone();
+        drop(runtime);
+        let _context = handle.enter();
+        let mut verifying = verifier.verify(&token);
+        let polled = verifying.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop()));
+        assert!(matches!(polled, std::task::Poll::Ready(Err(TokenError::Unavailable(_)))), "{polled:?}");
+        done.send(()).expect("a receiver");
+    });
+    is_done.recv_timeout(Duration::from_secs(20)).expect("no deadlock");
+    assert_eq!(keys.loads(), 0);
+}

@@ -11,3 +11,4 @@ mod keys;
 mod mcp;
 mod protected;
 mod secrets;
+mod several_issuers;

@@ -161,6 +161,30 @@ async fn tools_with_scopes_are_challenged_in_both_eras() {
     }
 }
 
+/// A client that asks for the scopes of the challenge can use the tool: it names those of every request, too.
+// covers: AU-8, AU-9
+#[tokio::test]
+async fn challenges_name_the_scopes_of_the_whole_server() {
+    let key = Key::es256("a");
+    let layer = resource(&key).scopes_required(["mcp:use"]).layer().expect("a layer");
+    let service = layer.layer(http_service(SessionMode::Stateless));
+    let params = json!({ "name": "write", "arguments": {} });
+    let call = |scope: &str| {
+        let bearer = format!("Bearer {}", key.sign(&claims_with(json!({ "scope": scope }))));
+        let (request, body) = modern("tools/call", params.clone());
+        let service = service.clone();
+        async move { send(&service, request.header("authorization", bearer), &body).await }
+    };
+    let refused = call("mcp:use").await;
+    assert_eq!(refused.refusal(), (403, Some("insufficient_scope".to_owned())));
+    let scopes = refused.challenge().parameter("scope").map(str::to_owned);
+    assert_eq!(scopes.as_deref(), Some("books:write mcp:use"));
+    assert_eq!(call(&scopes.unwrap_or_default()).await.status, 200);
+    assert_eq!(call("books:write").await.challenge().parameter("scope"), Some("mcp:use"));
+    let (request, body) = modern("tools/call", params.clone());
+    assert_eq!(send(&service, request, &body).await.challenge().parameter("scope"), Some("mcp:use"));
+}
+
 /// Opens a listen stream, and returns how long it stays open.
 async fn listen(service: &Protected<HttpService>, token: &str) -> (String, Duration) {
     let filter = json!({ "notifications": { "resourceSubscriptions": ["books://1"] } });

@@ -492,9 +492,11 @@ impl ServerBuilder {
             config.extensions = given.extensions;
             config.limits = given.limits;
             config.accept_unknown_methods = self.fallback.is_some();
-            // Layers also see the requests to which the kernel responds by itself.
+            // Layers also see the requests to which the kernel responds by itself. Subscriptions need the scopes of resources,
+            // which can also be added later.
+            let has_subscriptions = config.capabilities.resources.as_ref().is_some_and(|it| it.subscribe == Some(true));
             config.intercept_builtin =
-                self.endpoint.call.is_some() || !self.settings.method_scopes.is_empty() || self.registry.has_scopes();
+                self.endpoint.call.is_some() || !self.settings.method_scopes.is_empty() || has_subscriptions;
             config.intercept_initialize = self.hooks.intercept_initialize();
             config.observed = self.hooks.observer.is_some() || self.hooks.trace_parent.is_some();
             config

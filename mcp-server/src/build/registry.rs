@@ -14,6 +14,7 @@ use crate::handlers::template::Template;
 use crate::handlers::tool::Tool;
 use crate::serve::context::RequestContext;
 use crate::uri_template::UriVariables;
+use crate::visibility::guard::Guard;
 use crate::visibility::predicate::{Predicate, Visible};
 
 /// The tools, prompts and resources of a server: filled by the builder, and changed by
@@ -148,12 +149,6 @@ impl Registry {
 }
 
 impl Registry {
-    /// Returns whether a resource or template needs scopes, which subscriptions to it need, too.
-    pub(crate) fn has_scopes(&self) -> bool {
-        self.resources.items.iter().any(|resource| !resource.scopes.is_empty())
-            || self.templates.items.iter().any(|template| !template.scopes.is_empty())
-    }
-
     /// Returns whether a prompt or template has a completer.
     pub(crate) fn completes(&self) -> bool {
         self.prompts.items.iter().any(|prompt| !prompt.completers.is_empty())
@@ -177,16 +172,23 @@ impl Registry {
             || self.templates.items.iter().any(|template| template.completers.are_given())
     }
 
-    /// Returns the predicates of the resource and the templates with a URI, of which one has to admit a viewer; `None` if all
-    /// viewers can see it, or if there is nothing of that URI.
-    pub(crate) fn guards_of(&self, uri: &str) -> Option<Vec<Predicate>> {
-        if !self.resources.is_restricted() && !self.templates.is_restricted() {
+    /// Returns the resource and the templates with a URI, of which the first that is visible decides about a viewer; `None` if
+    /// all viewers may be notified of it, or if there is nothing of that URI.
+    pub(crate) fn guards_of(&self, uri: &str) -> Option<Vec<Guard>> {
+        let resource = self.resources.get(uri).map(|resource| Guard::new(resource.predicate(), &resource.scopes));
+        if resource.as_ref().is_some_and(Guard::is_open) {
             return None;
         }
-        let resource = self.resources.get(uri).map(|resource| resource.predicate());
-        let templates = self.templates.items.iter().filter(|template| template.matches(uri).is_some());
-        let templates = templates.map(|template| template.predicate());
-        guards(resource.into_iter().chain(templates)).filter(|guards| !guards.is_empty())
+        let templates = self.templates.items.iter();
+        let guarded = |template: &&Arc<Template>| template.predicate().is_some() || !template.scopes.is_empty();
+        if resource.is_none() && !templates.clone().any(|template| guarded(&template)) {
+            return None;
+        }
+        let templates = templates.filter(|template| template.matches(uri).is_some());
+        let templates = templates.map(|template| Guard::new(template.predicate(), &template.scopes));
+        let guards: Vec<Guard> = resource.into_iter().chain(templates).collect();
+        // Without a resource, the first template may be one for all.
+        Some(guards).filter(|guards| guards.first().is_some_and(|first| !first.is_open()))
     }
 
     /// Returns the resource or template that a URI belongs to, if it is visible for a request.
@@ -212,7 +214,7 @@ pub(crate) struct RegistryChanges {
 impl RegistryChanges {
     /// Returns the lists that have changed, with the predicates of what was added or removed: a client is notified if one of
     /// them admits it, or if there are none.
-    pub(crate) fn lists(&self) -> Vec<(Change, Option<Vec<Predicate>>)> {
+    pub(crate) fn lists(&self) -> Vec<(Change, Option<Vec<Guard>>)> {
         let Self { tools, prompts, resources, templates } = self;
         let mut changes = Vec::new();
         if !tools.is_empty() {
@@ -245,9 +247,10 @@ impl Readable<'_> {
     }
 }
 
-/// Collects predicates of which one has to admit a viewer. One item without a predicate is visible to all.
-fn guards<'a>(predicates: impl Iterator<Item = Option<&'a Predicate>>) -> Option<Vec<Predicate>> {
-    predicates.map(|predicate| predicate.cloned()).collect()
+/// Collects predicates of which one has to admit a viewer. One item without a predicate is visible to all. Items are listed
+/// whatever scopes they need.
+fn guards<'a>(predicates: impl Iterator<Item = Option<&'a Predicate>>) -> Option<Vec<Guard>> {
+    predicates.map(|predicate| predicate.map(|predicate| Guard::new(Some(predicate), &[]))).collect()
 }
 
 impl std::fmt::Debug for Registry {

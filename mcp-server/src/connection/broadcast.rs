@@ -12,7 +12,7 @@ use crate::connection::listen_streams::ListenStream;
 use crate::connection::shared::Shared;
 use crate::server::Server;
 use crate::visibility::audience::{Audience, Members};
-use crate::visibility::predicate::Predicate;
+use crate::visibility::guard::Guard;
 use crate::visibility::viewer::Viewer;
 
 /// The connections that may have subscribed to changes.
@@ -58,17 +58,12 @@ pub(crate) struct Notice<'a> {
     server: &'a Server,
     announcement: Announcement,
     audience: &'a Audience,
-    /// The predicates of what has changed, of which one has to admit the viewer; `None` if all may see it.
-    guards: Option<Vec<Predicate>>,
+    /// The items that have changed, of which one has to admit the viewer; `None` if all may see it.
+    guards: Option<Vec<Guard>>,
 }
 
 impl<'a> Notice<'a> {
-    pub(crate) fn new(
-        server: &'a Server,
-        change: &Change,
-        audience: &'a Audience,
-        guards: Option<Vec<Predicate>>,
-    ) -> Self {
+    pub(crate) fn new(server: &'a Server, change: &Change, audience: &'a Audience, guards: Option<Vec<Guard>>) -> Self {
         Self { server, announcement: Announcement::new(change), audience, guards }
     }
 
@@ -105,17 +100,17 @@ impl<'a> Notice<'a> {
                 Route::Standalone | Route::Reply(_) | Route::Related(_) => (route, None),
             })
             .collect();
-        let principal = state.principal.clone().filter(|_| !subscribed.is_empty());
-        drop(state);
         if subscribed.is_empty() {
             return Vec::new();
         }
+        let (principal, auth) = (state.principal.clone(), state.auth.clone());
+        drop(state);
         let connection = ConnectionHandle(Arc::clone(member));
         let is_recipient = |(route, listener): (Route, Option<Arc<ListenStream>>)| {
             let viewer = match &listener {
                 Some(listener) => Viewer::of_listen_stream(self.server, &connection, listener),
                 None if route == Route::Standalone => {
-                    Viewer::of_connection(self.server, &connection, principal.as_ref())
+                    Viewer::of_connection(self.server, &connection, principal.as_ref(), auth.as_ref())
                 }
                 // The stream ended meanwhile.
                 None => return None,
@@ -126,7 +121,10 @@ impl<'a> Notice<'a> {
     }
 
     fn is_for(&self, viewer: &Viewer<'_>) -> bool {
-        let may_see = |guards: &Vec<Predicate>| guards.iter().any(|guard| guard.admits(viewer));
+        // As for a request, the first item that is visible decides.
+        let may_see = |guards: &Vec<Guard>| {
+            guards.iter().find(|guard| guard.is_visible(viewer)).is_some_and(|guard| guard.has_scopes(viewer))
+        };
         self.audience.includes(viewer) && self.guards.as_ref().is_none_or(may_see)
     }
 }

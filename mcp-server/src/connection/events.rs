@@ -203,8 +203,12 @@ impl Connection {
         if self.server.on_subscription().is_none() {
             return;
         }
-        let (connection, principal) = (self.handle(), self.shared.lock().principal.clone());
-        let viewer = Viewer::of_connection(&self.server, &connection, principal.as_ref());
+        let connection = self.handle();
+        let (principal, auth) = {
+            let state = self.shared.lock();
+            (state.principal.clone(), state.auth.clone())
+        };
+        let viewer = Viewer::of_connection(&self.server, &connection, principal.as_ref(), auth.as_ref());
         self.notify_subscription(&viewer, &SubscriptionFilter::default().resource_subscriptions(vec![uri]), is_active);
     }
 

@@ -14,6 +14,7 @@ use mcp_types::{Method, RawObject};
 
 use crate::asking::error::AskError;
 use crate::asking::options::{AskOptions, ProgressHandler};
+use crate::auth::info::AuthInfo;
 use crate::connection::Caller;
 use crate::connection::listen_streams::ListenStreams;
 use crate::connection::oneshot::{self, Receiver, Sender};
@@ -71,6 +72,8 @@ pub(crate) struct State {
     pub(crate) server: Option<WeakServer>,
     /// The user of the last message, on connections that can be notified of changes.
     pub(crate) principal: Option<Principal>,
+    /// What the access token of that message says.
+    pub(crate) auth: Option<Arc<AuthInfo>>,
     pub(crate) listen_streams: ListenStreams,
     /// What was fed through a port since the kernel's events were handled.
     pub(crate) inbox: Inbox,
@@ -136,8 +139,11 @@ impl State {
     /// Remembers who sent a message, for predicates of later notifications. `has_joined` tells whether the connection can be
     /// notified outside of listen streams.
     pub(crate) fn note_caller(&mut self, key: Option<RequestKey>, caller: &Caller, has_joined: &AtomicBool) {
-        if has_joined.load(Ordering::Relaxed) && self.principal != caller.principal {
-            self.principal.clone_from(&caller.principal);
+        if has_joined.load(Ordering::Relaxed) {
+            if self.principal != caller.principal {
+                self.principal.clone_from(&caller.principal);
+            }
+            self.auth = caller.extensions.share();
         }
         self.note_listener(key, || caller.extensions.clone());
     }
@@ -165,6 +171,7 @@ impl Shared {
                 kernel,
                 server: None,
                 principal: None,
+                auth: None,
                 listen_streams: ListenStreams::default(),
                 inbox: Inbox::default(),
                 origins: RequestOrigins::default(),

@@ -21,6 +21,7 @@ use crate::server::Server;
 /// | | request | notification to a modern client | notification to a legacy client |
 /// |---|---|---|---|
 /// | [`principal`](Self::principal) | that of the request | that of `subscriptions/listen` | that of the client's last message |
+/// | [`auth_info`](Self::auth_info) | that of the request | that of `subscriptions/listen` | that of the client's last message |
 /// | [`extension`](Self::extension) | those of the request and the connection | those of `subscriptions/listen` and the connection | those of the connection |
 /// | [`client_info`](Self::client_info) | that of the request | that of `subscriptions/listen` | that of the handshake |
 /// | [`connection`](Self::connection), [`state`](Self::state) | yes | yes | yes |
@@ -42,6 +43,7 @@ enum Source<'a> {
     /// A legacy client. Its handshake is decoded if the name is needed.
     Connection {
         principal: Option<&'a Principal>,
+        auth: Option<&'a Arc<AuthInfo>>,
         client_info: OnceCell<Option<Implementation>>,
     },
 }
@@ -63,8 +65,9 @@ impl<'a> Viewer<'a> {
         server: &'a Server,
         connection: &'a ConnectionHandle,
         principal: Option<&'a Principal>,
+        auth: Option<&'a Arc<AuthInfo>>,
     ) -> Self {
-        Self { server, connection, source: Source::Connection { principal, client_info: OnceCell::new() } }
+        Self { server, connection, source: Source::Connection { principal, auth, client_info: OnceCell::new() } }
     }
 
     /// Returns the authenticated user, as the transport reported it; `None` on stdio.
@@ -77,11 +80,14 @@ impl<'a> Viewer<'a> {
         }
     }
 
-    /// Returns what the access token says: that of the request or of `subscriptions/listen`. It is an
-    /// [`extension`](Self::extension), so there is none where a legacy client is notified.
+    /// Returns what the access token says.
     #[must_use]
     pub fn auth_info(&self) -> Option<AuthInfo> {
-        self.extension().map(|auth: Arc<AuthInfo>| AuthInfo::clone(&auth))
+        let of_connection = match &self.source {
+            Source::Connection { auth, .. } => auth.cloned(),
+            Source::Request(_) | Source::ListenStream(_) => None,
+        };
+        of_connection.or_else(|| self.extension()).map(|auth| AuthInfo::clone(&auth))
     }
 
     /// Returns whether the token has a scope, as [`ServerBuilder::scope_policy`](crate::ServerBuilder::scope_policy) decides.

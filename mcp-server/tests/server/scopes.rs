@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mcp_server::types::{ErrorObject, Method, Revision};
 use mcp_server::{
-    AuthInfo, BuildError, Caller, CompletionInput, InsufficientScope, NoArguments, Principal, RequestContext, Server,
-    UriVariables, prompt, template, text_resource, tool,
+    AuthInfo, BuildError, Caller, Change, CompletionInput, InsufficientScope, NoArguments, Principal, RequestContext,
+    Server, UriVariables, prompt, template, text_resource, tool,
 };
 use mcp_testkit::ScriptedClient;
 use serde_json::{Value, json};
 
 use crate::servers::{MODERN, refused, server};
+use crate::visibility::{heard, subscribe};
 
 const ERAS: [Revision; 3] = [Revision::V2025_03_26, Revision::V2025_11_25, MODERN];
 
@@ -193,5 +194,107 @@ fn texts_that_are_no_scopes_are_refused() {
         assert!(matches!(error, BuildError::InvalidTool { .. }), "{error}");
         let error = refused(|server| server.requires_scope(Method::TOOLS_CALL, scope));
         assert!(matches!(error, BuildError::InvalidScope { .. }), "{error}");
+    }
+}
+
+fn updates(client: &mut ScriptedClient) -> usize {
+    heard(client).iter().filter(|method| *method == "resources/updated").count()
+}
+
+/// Resources that are added later are protected as those of the start: for subscriptions, completion and reads.
+// covers: AU-9, AU-15
+#[test]
+fn items_that_are_added_later_need_their_scopes_everywhere() {
+    for revision in ERAS {
+        let server = server(|server| {
+            server.resource_subscriptions().template(
+                template("open://{id}", "open", async |_: RequestContext, _: UriVariables| "contents")
+                    .complete("id", async |_: RequestContext, _: CompletionInput| vec!["1".to_owned()]),
+            )
+        });
+        server
+            .update(|registry| {
+                registry.add_resource(text_resource("books://1", "book", "contents").requires_scope("books:read"))?;
+                registry.add_resource(text_resource("open://1", "hidden", "contents").requires_scope("books:read"))?;
+                registry.add_template(
+                    template("papers://{id}", "paper", async |_: RequestContext, _: UriVariables| "contents")
+                        .complete("id", async |_: RequestContext, _: CompletionInput| vec!["1".to_owned()])
+                        .requires_scope("papers:read"),
+                )
+            })
+            .unwrap();
+        let mut client = client(&server, revision, Some(&["books"]));
+        let complete = json!({
+            "ref": { "type": "ref/resource", "uri": "papers://{id}" }, "argument": { "name": "id", "value": "" },
+        });
+        assert_eq!(scopes_of(&mut client, "completion/complete", complete), json!(["papers:read"]));
+        // A template for all does not lead to a resource that needs a scope.
+        for (uri, scope) in [("books://1", "books:read"), ("open://1", "books:read"), ("papers://7", "papers:read")] {
+            assert_eq!(scopes_of(&mut client, "resources/read", json!({ "uri": uri })), json!([scope]));
+            let refused = match revision == MODERN {
+                true => {
+                    let filter = json!({ "notifications": { "resourceSubscriptions": [uri] } });
+                    scopes_of(&mut client, "subscriptions/listen", filter)
+                }
+                false => scopes_of(&mut client, "resources/subscribe", json!({ "uri": uri })),
+            };
+            assert_eq!(refused, json!([scope]), "{revision}: {uri}");
+        }
+        client.result("resources/read", json!({ "uri": "open://2" }));
+    }
+}
+
+/// Updates are sent to those who may read the resource when it changes, and not to those who could subscribe to it before it
+/// needed a scope.
+// covers: AU-9, AU-15
+#[test]
+fn updates_need_the_scopes_of_the_resource() {
+    for revision in ERAS {
+        let server = server(|server| server.resource_subscriptions().offers_resources());
+        let mut without = client(&server, revision, Some(&["books"]));
+        let mut with = client(&server, revision, Some(&["books:read"]));
+        let mut nobody = client(&server, revision, None);
+        for client in [&mut without, &mut with, &mut nobody] {
+            subscribe(client, revision, &["books://1"]);
+        }
+        let change = Change::Resource("books://1".into());
+        server.publish(&change);
+        assert_eq!((updates(&mut without), updates(&mut with), updates(&mut nobody)), (1, 1, 1), "{revision}");
+        let book = || text_resource("books://1", "book", "contents").requires_scope("books:read");
+        server.update(|registry| registry.add_resource(book())).unwrap();
+        server.publish(&change);
+        assert_eq!((updates(&mut without), updates(&mut with), updates(&mut nobody)), (0, 1, 0), "{revision}");
+        server
+            .update(|registry| {
+                registry.remove_resource("books://1");
+                registry.add_template(
+                    template("books://{id}", "book", async |_: RequestContext, _: UriVariables| "contents")
+                        .requires_scope("books:read"),
+                )
+            })
+            .unwrap();
+        server.publish(&change);
+        assert_eq!((updates(&mut without), updates(&mut with), updates(&mut nobody)), (0, 1, 0), "{revision}");
+        // A resource that some cannot see has a template behind it that others can read.
+        server.update(|registry| registry.add_resource(book().visible(|_| false))).unwrap();
+        server.publish(&change);
+        assert_eq!((updates(&mut without), updates(&mut with)), (0, 1), "{revision}");
+    }
+}
+
+/// The token of the last message counts for a legacy client.
+// covers: AU-9
+#[test]
+fn a_token_with_fewer_scopes_ends_updates() {
+    let (server, _) = library();
+    let mut reader = client(&server, Revision::V2025_11_25, Some(&["books:read"]));
+    subscribe(&mut reader, Revision::V2025_11_25, &["books://1"]);
+    let change = Change::Resource("books://1".into());
+    for (scope, count) in [("books:read", 1), ("books", 0), ("books:read", 1)] {
+        let auth = AuthInfo::builder(Principal::new(Some("issuer"), "ann")).scopes([scope]);
+        reader.caller = Caller::default().auth_info(Arc::new(auth.build()));
+        reader.result("tools/list", json!({}));
+        server.publish(&change);
+        assert_eq!(updates(&mut reader), count, "{scope}");
     }
 }

@@ -452,3 +452,40 @@ fn threads_share_sessions() {
     assert_eq!(ended.load(Ordering::SeqCst), created.load(Ordering::SeqCst));
     assert_eq!(manager.metrics().live, 0);
 }
+
+/// A session ends at its deadline, in the sweep or when it is used next, unless there is a later one or it is in use.
+// covers: AU-4
+#[tokio::test(start_paused = true)]
+async fn sessions_end_at_their_deadline() {
+    type Deadline = Arc<Mutex<Option<Instant>>>;
+    let manager = SessionManager::with_deadlines(
+        SessionOptions::default(),
+        |_: &Deadline| 0,
+        |deadline: &Deadline| *deadline.lock().unwrap(),
+    );
+    let at = |seconds: u32| Some(Instant::now() + seconds * SECOND);
+    let create = |deadline: Option<Instant>| {
+        let deadline = Arc::new(Mutex::new(deadline));
+        let created = manager.create(None, |_| Arc::clone(&deadline)).unwrap();
+        (created.lease.id(), deadline)
+    };
+    let sweep = || manager.sweep(Instant::now()).iter().map(|ended| (ended.id, ended.reason)).collect::<Vec<_>>();
+    let ((swept, _), (entered, _), (used, _)) = (create(at(60)), create(at(60)), create(at(60)));
+    let ((moved, deadline), (lasting, _)) = (create(at(60)), create(None));
+    let lease = manager.enter(&used, None).unwrap();
+    *deadline.lock().unwrap() = at(90);
+    advance(59 * SECOND).await;
+    assert_eq!(sweep(), []);
+    assert!(manager.next_sweep(Instant::now()) <= Instant::now() + 5 * SECOND);
+    advance(SECOND).await;
+    assert_eq!(manager.enter(&entered, None).unwrap_err(), SessionError::Unknown);
+    assert_eq!(sweep(), [(entered, EndReason::Expired), (swept, EndReason::Expired)]);
+    drop(manager.enter(&moved, None).unwrap());
+    assert!(!lease.is_ended(), "it is in use");
+    drop(lease);
+    assert_eq!(sweep(), [(used, EndReason::Expired)]);
+    advance(30 * SECOND).await;
+    assert_eq!(sweep(), [(moved, EndReason::Expired)]);
+    assert!(manager.contains(&lasting));
+    assert_eq!((manager.metrics().live, manager.metrics().ended(EndReason::Expired)), (1, 4));
+}

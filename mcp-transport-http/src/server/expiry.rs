@@ -1,4 +1,4 @@
-//! When a stream has to end.
+//! When streams and sessions have to end.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -28,10 +28,74 @@ pin_project! {
     }
 }
 
-struct Token {
+/// A token that a stream or session ends with.
+pub(crate) struct Token {
     auth: Arc<AuthInfo>,
-    /// The time of the wall clock that the timer is set to.
+    /// When it ends, by the wall clock.
     until: SystemTime,
+}
+
+impl Token {
+    /// Returns a token that expires, and the time that is left.
+    fn new(auth: Arc<AuthInfo>) -> Option<(Self, Duration)> {
+        let until = auth.valid_until()?;
+        #[expect(clippy::disallowed_methods, reason = "the expiry of tokens is wall-clock time")]
+        let remaining = until.duration_since(SystemTime::now()).unwrap_or_default();
+        Some((Self { auth, until }, remaining))
+    }
+
+    /// Returns by how much newer tokens of the user have extended it since the last call.
+    fn take_renewal(&mut self) -> Duration {
+        // The times of both tokens are compared, and not with the clock, which may have been set.
+        let renewed_by = match self.auth.valid_until() {
+            Some(until) => until.duration_since(self.until).unwrap_or_default(),
+            // The newer token does not expire.
+            None => Duration::MAX,
+        };
+        self.until = self.until.checked_add(renewed_by).unwrap_or(self.until);
+        renewed_by
+    }
+}
+
+/// How long a session is kept after its newest token has expired: verifiers accept a token for up to a minute longer, as
+/// clocks differ, and its client needs some time to get a new one and to open its stream again. The documentation names this
+/// value.
+const SESSION_GRACE: Duration = Duration::from_secs(120);
+
+/// When a session has to end that is used with tokens.
+pub(crate) enum SessionEnd {
+    /// With its newest token, unless the user gets a newer one.
+    WithToken { token: Token, at: tokio::time::Instant },
+    /// One of its tokens does not expire.
+    Never,
+}
+
+impl SessionEnd {
+    /// Returns the end of a session whose newest token this is.
+    pub(crate) fn new(auth: &AuthInfo) -> Self {
+        // Without the claims, which can take much memory.
+        let auth = auth.clone().into_builder().claims(Default::default()).build();
+        match Token::new(Arc::new(auth)) {
+            Some((token, remaining)) => Self::WithToken { token, at: after(remaining.saturating_add(SESSION_GRACE)) },
+            None => Self::Never,
+        }
+    }
+
+    /// Whether another token makes no difference, as it expires earlier.
+    pub(crate) fn includes(&self, auth: &AuthInfo) -> bool {
+        match self {
+            Self::WithToken { token, .. } => auth.expires_at().is_some_and(|expires_at| expires_at <= token.until),
+            Self::Never => true,
+        }
+    }
+
+    /// Returns when the session has to end, as far as that is known now.
+    pub(crate) fn deadline(&mut self) -> Option<tokio::time::Instant> {
+        let Self::WithToken { token, at } = self else { return None };
+        let renewed_by = token.take_renewal();
+        *at = at.checked_add(renewed_by).unwrap_or_else(|| after(renewed_by));
+        Some(*at)
+    }
 }
 
 impl Expiry {
@@ -40,10 +104,8 @@ impl Expiry {
         match end {
             StreamEnd::At(at) => Some(Self { timer: sleep_until(at.into()), token: None }),
             StreamEnd::WithToken(auth) => {
-                let until = auth.valid_until()?;
-                #[expect(clippy::disallowed_methods, reason = "the expiry of tokens is wall-clock time")]
-                let remaining = until.duration_since(SystemTime::now()).unwrap_or_default();
-                Some(Self { timer: sleep_until(after(remaining)), token: Some(Token { auth, until }) })
+                let (token, remaining) = Token::new(auth)?;
+                Some(Self { timer: sleep_until(after(remaining)), token: Some(token) })
             }
         }
     }
@@ -63,16 +125,10 @@ impl Expiry {
         loop {
             ready!(this.timer.as_mut().poll(cx));
             let Some(token) = this.token else { return Poll::Ready(()) };
-            // The times of both tokens are compared, and not with the clock, which may have been set.
-            let renewed_by = match token.auth.valid_until() {
-                Some(until) => until.duration_since(token.until).unwrap_or_default(),
-                // The newer token does not expire.
-                None => Duration::MAX,
-            };
+            let renewed_by = token.take_renewal();
             if renewed_by.is_zero() {
                 return Poll::Ready(());
             }
-            token.until = token.until.checked_add(renewed_by).unwrap_or(token.until);
             this.timer.as_mut().reset(after(renewed_by));
         }
     }

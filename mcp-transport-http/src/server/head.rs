@@ -77,6 +77,11 @@ impl RequestHead {
         set.or_else(|| self.parts.extensions.get().cloned().map(StreamEnd::WithToken))
     }
 
+    /// The token of the request, if it was verified.
+    pub(crate) fn auth(&self) -> Option<&Arc<AuthInfo>> {
+        self.parts.extensions.get()
+    }
+
     /// The caller, as handlers see it.
     pub(crate) fn caller(&self) -> Caller {
         caller(&self.parts, self.principal.as_ref())

@@ -13,6 +13,7 @@ mod threads;
 mod asking;
 mod blocking;
 mod draining;
+mod expiring;
 mod hooks;
 mod leaving;
 mod living;

@@ -57,7 +57,7 @@ pub(crate) struct Client {
     pub(crate) service: HttpService,
     pub(crate) id: String,
     pub(crate) version: &'static str,
-    principal: Option<Principal>,
+    pub(crate) principal: Option<Principal>,
 }
 
 impl Client {

@@ -1,7 +1,7 @@
 //! Proofs that were used.
 
-use std::collections::{BTreeMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 
@@ -15,8 +15,23 @@ pub trait ProofLedger: Send + Sync {
     /// Records the use of a proof, and returns whether it is the first. The record may be dropped once it has expired.
     ///
     /// Of concurrent calls with one id, only one may return `true`. An implementation that cannot decide, for example because
-    /// its store is unavailable, must return `false`.
-    async fn claim(&self, id: [u8; 32], expires: UnixTime, now: UnixTime) -> bool;
+    /// its store is unavailable or full, must return `false`. One that is limited should not let the proofs of one key take
+    /// all of it.
+    async fn claim(&self, proof: UsedProof<'_>) -> bool;
+}
+
+/// The use of a proof that is valid otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UsedProof<'a> {
+    /// Identifies the proof among those of all keys.
+    pub id: [u8; 32],
+    /// The thumbprint of the key that it was signed with (RFC 7638), and that the token is bound to.
+    pub key: &'a str,
+    /// When the proof is not valid any more.
+    pub expires: UnixTime,
+    /// The time at which it was used.
+    pub now: UnixTime,
 }
 
 /// A ledger in memory, for a single instance.
@@ -29,32 +44,56 @@ pub struct MemoryProofLedger {
 #[derive(Debug, Default)]
 struct Used {
     ids: HashSet<[u8; 32]>,
-    by_expiry: BTreeMap<UnixTime, Vec<[u8; 32]>>,
+    /// The number of proofs of each key.
+    by_key: HashMap<Arc<str>, usize>,
+    by_expiry: BTreeMap<UnixTime, Vec<([u8; 32], Arc<str>)>>,
 }
 
 impl MemoryProofLedger {
     /// Creates a ledger of up to `limit` proofs. When it is full, further proofs are refused until others have expired.
+    ///
+    /// One key can have at most as many proofs in it as are free: a single client that sends as many as it can takes half of the
+    /// ledger, two of them take a third each, and there is always room for the proofs of others.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { used: Mutex::default(), limit }
     }
 
-    fn claim_now(&self, id: [u8; 32], expires: UnixTime, now: UnixTime) -> bool {
+    fn claim_now(&self, proof: UsedProof<'_>) -> bool {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        while let Some(entry) = used.by_expiry.first_entry().filter(|entry| *entry.key() <= now) {
-            for expired in entry.remove() {
-                used.ids.remove(&expired);
+        used.expire(proof.now);
+        if used.ids.contains(&proof.id) {
+            return false;
+        }
+        let (key, count) = match used.by_key.get_key_value(proof.key) {
+            Some((key, count)) => (Arc::clone(key), *count),
+            None => (proof.key.into(), 0),
+        };
+        if count >= self.limit.saturating_sub(used.ids.len()) {
+            tracing::warn!(target: "mcp", limit = self.limit, key = proof.key, of_key = count, "too many DPoP proofs");
+            return false;
+        }
+        used.ids.insert(proof.id);
+        used.by_expiry.entry(proof.expires).or_default().push((proof.id, Arc::clone(&key)));
+        used.by_key.insert(key, count + 1);
+        true
+    }
+}
+
+impl Used {
+    /// Removes the proofs that have expired.
+    fn expire(&mut self, now: UnixTime) {
+        while let Some(entry) = self.by_expiry.first_entry().filter(|entry| *entry.key() <= now) {
+            for (id, key) in entry.remove() {
+                self.ids.remove(&id);
+                if let Some(count) = self.by_key.get_mut(&key) {
+                    *count -= 1;
+                    if *count == 0 {
+                        self.by_key.remove(&key);
+                    }
+                }
             }
         }
-        if used.ids.len() >= self.limit {
-            tracing::warn!(target: "mcp", limit = self.limit, "the ledger of DPoP proofs is full");
-            return false;
-        }
-        if !used.ids.insert(id) {
-            return false;
-        }
-        used.by_expiry.entry(expires).or_default().push(id);
-        true
     }
 }
 
@@ -67,8 +106,8 @@ impl Default for MemoryProofLedger {
 
 #[async_trait]
 impl ProofLedger for MemoryProofLedger {
-    async fn claim(&self, id: [u8; 32], expires: UnixTime, now: UnixTime) -> bool {
-        self.claim_now(id, expires, now)
+    async fn claim(&self, proof: UsedProof<'_>) -> bool {
+        self.claim_now(proof)
     }
 }
 
@@ -76,15 +115,43 @@ impl ProofLedger for MemoryProofLedger {
 mod tests {
     use super::*;
 
+    fn claim(ledger: &MemoryProofLedger, key: &str, id: u64, expires: u64, now: u64) -> bool {
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&id.to_ne_bytes());
+        let (expires, now) = (UnixTime::from_secs(expires), UnixTime::from_secs(now));
+        ledger.claim_now(UsedProof { id: bytes, key, expires, now })
+    }
+
     #[test]
     fn each_proof_is_used_once_and_forgotten_in_time() {
-        let time = UnixTime::from_secs;
         let ledger = MemoryProofLedger::new(2);
-        assert!(ledger.claim_now([1; 32], time(10), time(0)));
-        assert!(!ledger.claim_now([1; 32], time(10), time(5)));
-        assert!(ledger.claim_now([2; 32], time(20), time(5)));
-        assert!(!ledger.claim_now([3; 32], time(20), time(5)), "it is full, so it cannot be decided");
-        assert!(ledger.claim_now([3; 32], time(20), time(10)), "the first has expired");
-        assert_eq!(ledger.used.lock().unwrap().ids.len(), 2);
+        assert!(claim(&ledger, "a", 1, 10, 0));
+        assert!(!claim(&ledger, "a", 1, 10, 5));
+        assert!(claim(&ledger, "b", 2, 20, 5));
+        assert!(!claim(&ledger, "c", 3, 20, 5), "it is full, so it cannot be decided");
+        assert!(claim(&ledger, "c", 3, 20, 10), "the first has expired");
+        let used = ledger.used.lock().unwrap();
+        assert_eq!((used.ids.len(), used.by_key.len()), (2, 2));
+    }
+
+    /// Clients that send as many proofs as they can leave room for others.
+    #[test]
+    fn no_key_takes_all() {
+        let ledger = MemoryProofLedger::new(1200);
+        let mut id = 0;
+        let mut fill = |key: &str| {
+            let ids = std::iter::from_fn(|| {
+                id += 1;
+                Some(id)
+            });
+            ids.take_while(|id| claim(&ledger, key, *id, 20, 5)).count()
+        };
+        assert_eq!(fill("a"), 600);
+        assert_eq!((fill("a"), fill("b")), (0, 300));
+        assert_eq!((fill("a"), fill("b"), fill("c")), (0, 0, 150));
+        assert!(fill("d") > 0 && fill("e") > 0);
+        assert!(claim(&ledger, "a", 0, 40, 20), "all have expired");
+        let used = ledger.used.lock().unwrap();
+        assert_eq!((used.ids.len(), used.by_key.len()), (1, 1));
     }
 }

@@ -5,7 +5,7 @@ mod nonce;
 mod proof;
 
 use http::HeaderName;
-pub use ledger::{MemoryProofLedger, ProofLedger};
+pub use ledger::{MemoryProofLedger, ProofLedger, UsedProof};
 pub(crate) use nonce::{NonceAge, Nonces};
 pub(crate) use proof::{InvalidProof, ProofCheck, ProofPolicy};
 

@@ -9,7 +9,7 @@ use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde::Deserialize;
 use url::Url;
 
-use super::ledger::ProofLedger;
+use super::ledger::{ProofLedger, UsedProof};
 use super::nonce::{NonceAge, Nonces};
 use crate::UnixTime;
 use crate::server::jwt::SignatureAlgorithm;
@@ -73,7 +73,7 @@ impl ProofPolicy {
         let (id, age) = self.check_claims(proof, request)?;
         // Last, so that only proofs of clients with a token and its key take room. It can be sent until it leaves the window.
         let expires = request.now.after(self.window).after(self.window).after(Duration::from_secs(1));
-        match self.ledger.claim(id, expires, request.now).await {
+        match self.ledger.claim(UsedProof { id, key: request.key, expires, now: request.now }).await {
             true => Ok(age),
             false => Err(InvalidProof::Invalid("it was used before")),
         }

@@ -68,6 +68,16 @@ impl<'a> Jws<'a> {
     }
 }
 
+/// Returns the issuer that a token names, which is not verified: it only decides whose keys the token has to be verified with.
+pub(crate) fn unverified_issuer(token: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Claims {
+        iss: String,
+    }
+    let payload = text_of(token.split('.').nth(1)?)?;
+    serde_json::from_str(&payload).ok().map(|Claims { iss }| iss)
+}
+
 fn text_of(part: &str) -> Option<String> {
     String::from_utf8(BASE64_URL_SAFE_NO_PAD.decode(part).ok()?).ok()
 }

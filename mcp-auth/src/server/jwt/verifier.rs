@@ -124,6 +124,10 @@ impl JwtVerifier {
         self
     }
 
+    pub(crate) fn issuer(&self) -> &str {
+        &self.issuer
+    }
+
     async fn claims(&self, token: &str) -> Result<Claims, TokenError> {
         let jws = Jws::parse(token, &self.algorithms).map_err(TokenError::invalid)?;
         let is_any = jws.header.typ.is_none() || jws.has_type(&[ANY_TOKEN]);

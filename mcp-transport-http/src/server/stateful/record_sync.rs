@@ -31,14 +31,14 @@ struct Inner {
     /// Without the `initialize` parameters, which the connection has.
     record: SessionRecord,
     version: RecordVersion,
-    /// When this process last extended the record's lifetime.
-    touched: Option<Instant>,
+    /// Until when this process has last extended the record's lifetime.
+    lives_until: Option<Instant>,
 }
 
 impl RecordState {
     pub(crate) fn new(mut record: SessionRecord, version: RecordVersion) -> Self {
         record.initialize = RawObject::empty();
-        Self(Mutex::new(Inner { record, version, touched: None }))
+        Self(Mutex::new(Inner { record, version, lives_until: None }))
     }
 
     fn read(&self) -> (SessionRecord, RecordVersion) {
@@ -63,21 +63,29 @@ impl RecordState {
     /// Whether the record's lifetime has to be extended, which is not done for every request.
     fn is_due(&self, time_to_live: Duration) -> bool {
         let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        inner.touched.is_none_or(|touched| touched.elapsed() >= time_to_live / 10)
+        inner.lives_until.is_none_or(|until| until.duration_since(Instant::now()) <= time_to_live / 10 * 9)
     }
 
-    fn set_touched(&self) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).touched = Some(Instant::now());
+    fn set_touched(&self, time_to_live: Duration) {
+        let lives_until = Instant::now().checked_add(time_to_live);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).lives_until = lives_until;
     }
 }
 
 impl RecordSync {
+    /// Returns how long the record of a session lives after a request: not longer than its token.
+    fn time_to_live_of(&self, session: &Session) -> Duration {
+        let remaining = session.deadline().map(|deadline| deadline.duration_since(Instant::now()));
+        remaining.map_or(self.time_to_live, |remaining| remaining.max(MIN_TIME_TO_LIVE).min(self.time_to_live))
+    }
+
     /// Saves the record of a new session.
     pub(crate) async fn save_new(&self, session: &Session) -> Result<(), Refusal> {
         let Some(record_state) = &session.record_state else { return Ok(()) };
         let (mut record, version) = record_state.read();
         record.initialize = session.initialize_params();
-        match self.store.save(session.id(), record.clone(), version, self.time_to_live).await.map_err(unavailable)? {
+        let time_to_live = self.time_to_live_of(session);
+        match self.store.save(session.id(), record.clone(), version, time_to_live).await.map_err(unavailable)? {
             SaveOutcome::Saved(version) => record_state.set(record, version),
             // Session ids are random, so there cannot be another record.
             SaveOutcome::Conflict(_) => {
@@ -106,23 +114,32 @@ impl RecordSync {
 
     /// Extends the record's lifetime, if that is due. Returns `false` if there is no record any more.
     pub(crate) async fn touch(&self, session: &Session) -> Result<bool, Refusal> {
-        let Some(record_state) =
-            session.record_state.as_ref().filter(|record_state| record_state.is_due(self.time_to_live))
+        let time_to_live = self.time_to_live_of(session);
+        let Some(record_state) = session.record_state.as_ref().filter(|record_state| record_state.is_due(time_to_live))
         else {
             return Ok(true);
         };
-        let is_there = self.store.touch(session.id(), self.time_to_live).await.map_err(unavailable)?;
-        record_state.set_touched();
+        let is_there = self.store.touch(session.id(), time_to_live).await.map_err(unavailable)?;
+        record_state.set_touched(time_to_live);
         Ok(is_there)
     }
 
     /// Extends the record's lifetime. Returns whether another process has deleted the session.
     pub(crate) async fn has_ended(&self, session: &Session) -> bool {
-        match self.store.touch(session.id(), self.time_to_live).await {
-            Ok(is_there) => {
-                session.record_state.iter().for_each(|record_state| record_state.set_touched());
-                !is_there
+        let Some(record_state) = &session.record_state else { return false };
+        let (deadline, time_to_live) = (session.deadline(), self.time_to_live_of(session));
+        let is_over = deadline.is_some_and(|deadline| deadline <= Instant::now());
+        // A token limits the lifetime, but another process may have seen a newer one, and have extended it further.
+        let is_there = match deadline.is_none() || !is_over && record_state.is_due(time_to_live) {
+            true => {
+                let touched = self.store.touch(session.id(), time_to_live).await;
+                touched.inspect(|_| record_state.set_touched(time_to_live))
             }
+            false => self.store.load(session.id()).await.map(|record| record.is_some()),
+        };
+        match is_there {
+            // If the record has expired with the token, requests in flight may finish.
+            Ok(is_there) => !is_there && !is_over,
             Err(error) => {
                 // The record lives long enough for further attempts.
                 tracing::warn!(target: "mcp", %error, "cannot extend the lifetime of a session record");
@@ -143,15 +160,11 @@ impl RecordSync {
             let Some(settled) = settled.filter(|settled| *settled != state_of(&base)) else { return Ok(()) };
             let mut record = with_state(base, settled);
             record.initialize = session.initialize_params();
-            match self
-                .store
-                .save(session.id(), record.clone(), version, self.time_to_live)
-                .await
-                .map_err(unavailable)?
-            {
+            let time_to_live = self.time_to_live_of(session);
+            match self.store.save(session.id(), record.clone(), version, time_to_live).await.map_err(unavailable)? {
                 SaveOutcome::Saved(version) => {
                     record_state.set(record, version);
-                    record_state.set_touched();
+                    record_state.set_touched(time_to_live);
                     return Ok(());
                 }
                 SaveOutcome::Conflict(Some(theirs)) => merge_record(session, record_state, *theirs),
@@ -180,6 +193,9 @@ fn merge_record(session: &Session, record_state: &RecordState, found: VersionedR
     drop(state);
     session.connection.wake_refreshed();
 }
+
+/// Stores need not accept records that have expired already.
+const MIN_TIME_TO_LIVE: Duration = Duration::from_secs(1);
 
 /// How many times a save is retried after a concurrent change.
 const ATTEMPTS: usize = 8;

@@ -9,12 +9,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use mcp_kernel::server::{Route, SessionState, Transmit};
 use mcp_kernel::{RequestKey, Time};
-use mcp_server::{BoxFuture, Caller, Connection, ConnectionPort, NextStep};
+use mcp_server::{AuthInfo, BoxFuture, Caller, Connection, ConnectionPort, NextStep};
 use mcp_session::{EndReason, EventStore, SessionId, SessionLease, StoredEvent};
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Limits, Message};
 use mcp_types::{ErrorObject, Method, RawObject, Revision};
 use tokio::task::JoinHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::readers::{Due, ReaderTarget, Readers};
 use super::record_sync::RecordState;
@@ -25,6 +25,7 @@ use super::streams::Streams;
 use crate::clock::now;
 use crate::rules::revision::request_id;
 use crate::server::admission::Permit;
+use crate::server::expiry::SessionEnd;
 use crate::server::service::requests;
 use crate::server::teardown::TEARDOWN_TIMEOUT;
 
@@ -51,6 +52,8 @@ pub(crate) struct Session {
     code: OnceLock<Box<SessionCode>>,
     /// Whether the session was resumed from the store, and the application has not completed it yet.
     is_resuming: AtomicBool,
+    /// When it has to end, if it is used with tokens.
+    end: Mutex<Option<Box<SessionEnd>>>,
     /// Never locked while a handler runs.
     state: Mutex<State>,
 }
@@ -126,6 +129,7 @@ impl Session {
             readers,
             code: code.map(SessionCode::boxed).map_or_else(OnceLock::new, OnceLock::from),
             is_resuming: AtomicBool::new(false),
+            end: Mutex::default(),
             state: Mutex::new(state),
         }
     }
@@ -155,6 +159,19 @@ impl Session {
         /// A session after a minimal `initialize`.
         const MIN_BYTES: usize = 2048;
         MIN_BYTES + self.connection.kept_bytes()
+    }
+
+    /// Records the token of a request of its owner.
+    pub(crate) fn use_token(&self, auth: &AuthInfo) {
+        let mut end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        if !end.as_ref().is_some_and(|end| end.includes(auth)) {
+            *end = Some(Box::new(SessionEnd::new(auth)));
+        }
+    }
+
+    /// Returns when the session has to end with its token, unless it is in use.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.deadline()
     }
 
     /// Returns the parameters of `initialize`, for the record.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response, StatusCode};
 use mcp_kernel::server::Route;
-use mcp_server::{BoxFuture, Connection, Principal, Server};
+use mcp_server::{AuthInfo, BoxFuture, Connection, Principal, Server};
 use mcp_session::{
     EndReason, EndedSession, EventIdKey, MemoryEventStore, NoRandomness, SessionError, SessionId, SessionLease,
     SessionManager, SessionMetrics, SessionRecord,
@@ -59,6 +59,7 @@ const CONCURRENT_RECORD_CHECKS: usize = 32;
 struct NewSession {
     id: Option<RequestId>,
     principal: Option<Principal>,
+    auth: Option<Arc<AuthInfo>>,
     permit: Permit,
     work_guard: WorkGuard,
 }
@@ -97,7 +98,8 @@ impl Sessions {
             Some(store) => EventLog { store, is_shared: options.session_store.is_some() },
             None => EventLog { store: Arc::new(MemoryEventStore::default()), is_shared: false },
         });
-        let manager = SessionManager::measured(options.session_options.clone(), Session::bytes);
+        let session_options = options.session_options.clone();
+        let manager = SessionManager::with_deadlines(session_options, Session::bytes, Session::deadline);
         let (migrations, migrate) = (Migrations::default(), options.session_migration.clone());
         Ok(Self { manager, settings, events, record_sync, migrations, migrate, counters: Arc::default() })
     }
@@ -216,6 +218,9 @@ impl Sessions {
                 // Another request resumes the session.
                 sessions.migrations.wait(id).await;
             };
+            if let Some(auth) = request.parts.extensions.get::<Arc<AuthInfo>>() {
+                session.use_token(auth);
+            }
             if !record_sync.touch(&session).await? {
                 // Another process has just deleted it.
                 drop(tear_down(session.end(EndReason::Deleted)));
@@ -288,7 +293,8 @@ impl Sessions {
         let id = request_id(&incoming).filter(|_| may_wait).cloned();
         let mut connection = Connection::long_lived(server);
         let key = connection.feed_parsed(now(), incoming, &head.caller(), None);
-        let new = NewSession { id, principal: head.principal, permit, work_guard };
+        let auth = head.auth().cloned();
+        let new = NewSession { id, principal: head.principal, auth, permit, work_guard };
         if key.is_none_or(|key| !connection.is_open(key)) {
             return Ok(match self.begin(connection, new)? {
                 Begun::Response(response) => ResponseStage::ready(response),
@@ -314,7 +320,7 @@ impl Sessions {
 
     /// Creates the session of a client whose `initialize` was accepted, and responds.
     fn begin(self: &Arc<Self>, mut connection: Connection, new: NewSession) -> Result<Begun, Refusal> {
-        let NewSession { id: request, principal, permit, work_guard } = new;
+        let NewSession { id: request, principal, auth, permit, work_guard } = new;
         let reply = std::iter::from_fn(|| connection.poll_transmit()).find(|it| matches!(it.route, Route::Reply(_)));
         let Some(reply) = reply else { return Ok(Begun::Response(accepted())) };
         let Some(revision) = connection.handle().negotiated() else {
@@ -328,6 +334,7 @@ impl Sessions {
             self.manager.create(principal.clone(), make).map_err(|refused| self.too_many_sessions(&refused))?;
         drop(tear_down(created.evicted));
         let (session, response) = (created.lease, json(StatusCode::OK, reply.message, Some(permit)));
+        auth.iter().for_each(|auth| session.use_token(auth));
         let Some(record_sync) = self.record_sync.clone() else {
             Session::start(&session);
             return Ok(Begun::Response(with_session_id(response, session.id())));
@@ -447,7 +454,9 @@ impl Sessions {
                 return Err(Refusal::new(StatusCode::BAD_REQUEST, text));
             }
         };
-        self.manager.enter(&id, head.principal.as_ref()).map_err(|refused| refusal(&refused))
+        let session = self.manager.enter(&id, head.principal.as_ref()).map_err(|refused| refusal(&refused))?;
+        head.auth().into_iter().for_each(|auth| session.use_token(auth));
+        Ok(session)
     }
 }
 

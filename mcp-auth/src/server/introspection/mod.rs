@@ -1,13 +1,16 @@
 //! Tokens that the authorization server is asked about (RFC 7662).
 
+mod requests;
+
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use mcp_server::AuthInfo;
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
+use self::requests::Requests;
 use super::clock::Clock;
 use super::jwt::claims::{auth_info, check_times, read_claims};
 use super::token_cache::{TokenCache, digest_of};
@@ -17,11 +20,12 @@ use crate::UnixTime;
 /// Asks an authorization server about a token. `HttpIntrospection` does it with HTTP (feature `reqwest`).
 #[async_trait]
 pub trait IntrospectionEndpoint: Send + Sync {
-    /// Returns the introspection response: a JSON object.
+    /// Returns the introspection response: a JSON object. At most one call for each token is in progress.
     ///
     /// # Errors
     ///
-    /// Returns an error if there is no response.
+    /// Returns an error if there is no response: [`TokenError::Unavailable`], unless it is because of the token itself. After
+    /// several of these in a row, the endpoint is called less often.
     async fn introspect(&self, token: &str) -> Result<Vec<u8>, TokenError>;
 }
 
@@ -30,21 +34,21 @@ pub trait IntrospectionEndpoint: Send + Sync {
 ///
 /// Active tokens are remembered for 30 seconds, and inactive ones for 10. The authorization server has to tell the audience
 /// (`aud`), which [`ProtectedResource`](super::ProtectedResource) checks.
+///
+/// Requests that need the same token wait for one introspection. At most 64 tokens are introspected at the same time; others
+/// get 503. If that fails five times in a row, tokens are introspected one by one, with pauses of 1 to 30 seconds.
 #[must_use]
 pub struct IntrospectionVerifier {
-    issuer: String,
-    endpoint: Box<dyn IntrospectionEndpoint>,
-    inactive: TokenCache<()>,
+    issuer: Arc<str>,
+    requests: Requests,
+    inactive: Arc<TokenCache<()>>,
     remember_for: Duration,
-    requests: Semaphore,
     clock: Clock,
 }
 
 /// How long and how many inactive tokens are remembered.
 const INACTIVE_FOR: Duration = Duration::from_secs(10);
 const MAX_INACTIVE: usize = 1000;
-/// The maximum number of requests to the authorization server at the same time.
-const MAX_REQUESTS: usize = 64;
 /// The maximum length of a response.
 const MAX_BYTES: usize = 64 * 1024;
 
@@ -52,11 +56,10 @@ impl IntrospectionVerifier {
     /// Creates a verifier of the tokens of an issuer.
     pub fn new(issuer: impl Into<String>, endpoint: impl IntrospectionEndpoint + 'static) -> Self {
         Self {
-            issuer: issuer.into(),
-            endpoint: Box::new(endpoint),
-            inactive: TokenCache::new(MAX_INACTIVE),
+            issuer: issuer.into().into(),
+            requests: Requests::new(endpoint),
+            inactive: Arc::new(TokenCache::new(MAX_INACTIVE)),
             remember_for: Duration::from_secs(30),
-            requests: Semaphore::new(MAX_REQUESTS),
             clock: Clock::default(),
         }
     }
@@ -73,25 +76,6 @@ impl IntrospectionVerifier {
         self.clock = Clock::new(now);
         self
     }
-
-    fn judge(&self, response: &[u8], now: UnixTime) -> Result<AuthInfo, TokenError> {
-        if response.len() > MAX_BYTES {
-            return Err(TokenError::unavailable("the introspection response is too large"));
-        }
-        let claims = str::from_utf8(response).ok().and_then(read_claims);
-        let claims = claims.ok_or_else(|| TokenError::unavailable("the introspection response cannot be read"))?;
-        if claims.get("active") != Some(&Value::Bool(true)) {
-            return Err(TokenError::invalid("it is not active"));
-        }
-        // Not all authorization servers tell it, but one that tells another is not the one that was configured.
-        if claims.get("iss").is_some_and(|issuer| issuer.as_str() != Some(&self.issuer)) {
-            return Err(TokenError::invalid("it is from another issuer"));
-        }
-        if claims.contains_key("exp") {
-            check_times(&claims, now, Duration::ZERO).map_err(TokenError::invalid)?;
-        }
-        auth_info(Some(&self.issuer), claims, &[])
-    }
 }
 
 #[async_trait]
@@ -101,17 +85,16 @@ impl TokenVerifier for IntrospectionVerifier {
         if self.inactive.find(&digest, self.clock.now()).is_some() {
             return Err(TokenError::invalid("it is not active"));
         }
-        let response = {
-            let _permit = self.requests.try_acquire();
-            let _permit = _permit.map_err(|_| TokenError::unavailable("too many tokens are being introspected"))?;
-            self.endpoint.introspect(token).await?
+        let (issuer, inactive, clock) = (Arc::clone(&self.issuer), Arc::clone(&self.inactive), self.clock.clone());
+        let judge = move |response: Result<Vec<u8>, TokenError>| {
+            let now = clock.now();
+            let judged = response.and_then(|response| judge(&issuer, &response, now));
+            if let Err(TokenError::Invalid(_)) = &judged {
+                inactive.insert(digest, 0, (), now.after(INACTIVE_FOR), now);
+            }
+            judged
         };
-        let now = self.clock.now();
-        let judged = self.judge(&response, now);
-        if let Err(TokenError::Invalid(_)) = &judged {
-            self.inactive.insert(digest, 0, (), now.after(INACTIVE_FOR), now);
-        }
-        judged
+        self.requests.send(digest, token, judge).await
     }
 
     fn remember_for(&self) -> Duration {
@@ -123,4 +106,24 @@ impl fmt::Debug for IntrospectionVerifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IntrospectionVerifier").field("issuer", &self.issuer).finish_non_exhaustive()
     }
+}
+
+/// Decides about a token by the introspection response.
+fn judge(expected_issuer: &str, response: &[u8], now: UnixTime) -> Result<AuthInfo, TokenError> {
+    if response.len() > MAX_BYTES {
+        return Err(TokenError::unavailable("the introspection response is too large"));
+    }
+    let claims = str::from_utf8(response).ok().and_then(read_claims);
+    let claims = claims.ok_or_else(|| TokenError::unavailable("the introspection response cannot be read"))?;
+    if claims.get("active") != Some(&Value::Bool(true)) {
+        return Err(TokenError::invalid("it is not active"));
+    }
+    // Not all authorization servers tell it, but one that tells another is not the one that was configured.
+    if claims.get("iss").is_some_and(|issuer| issuer.as_str() != Some(expected_issuer)) {
+        return Err(TokenError::invalid("it is from another issuer"));
+    }
+    if claims.contains_key("exp") {
+        check_times(&claims, now, Duration::ZERO).map_err(TokenError::invalid)?;
+    }
+    auth_info(Some(expected_issuer), claims, &[])
 }
