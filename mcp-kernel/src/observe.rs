@@ -46,8 +46,8 @@ pub enum Observation<'a> {
     StreamOpened(StreamKind),
     /// A stream of events ended.
     StreamClosed(StreamKind),
-    /// A stream was closed because its client did not read it.
-    SlowReader(StreamKind),
+    /// A connection was closed because its client did not read.
+    SlowReader,
     /// As many messages were dropped, because there was no room or no stream for them.
     MessagesDropped(usize),
     /// A client looked for a result in its cache.

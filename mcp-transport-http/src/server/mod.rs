@@ -6,6 +6,7 @@ mod exchange;
 mod expiry;
 mod head;
 mod legacy_sse;
+mod observed;
 mod options;
 mod pacer;
 mod refusal;
