@@ -19,6 +19,7 @@ use super::connection::{ConnectionOptions, serve_connection};
 use super::discard::RequestBody;
 use super::layered::{AddLayer, RoutedService, add_layer};
 use super::routes::Routes;
+use super::status::StatusServer;
 #[cfg(feature = "serve-tls")]
 use super::tls::ServerTls;
 use crate::server::body::ResponseBody;
@@ -100,6 +101,7 @@ pub struct HttpServer {
     #[cfg(feature = "serve-tls")]
     tls: Option<ServerTls>,
     layers: Vec<AddLayer>,
+    status: Option<StatusServer>,
 }
 
 impl std::fmt::Debug for HttpServer {
@@ -140,6 +142,7 @@ impl HttpServer {
             #[cfg(feature = "serve-tls")]
             tls: None,
             layers: Vec::new(),
+            status: None,
         })
     }
 
@@ -189,6 +192,13 @@ impl HttpServer {
     /// 16 KiB. Progress is every 64 KiB sent, or the rest of a response.
     pub fn stall_timeout(mut self, timeout: Duration) -> Self {
         self.stall_timeout = timeout;
+        self
+    }
+
+    /// Serves `/healthz`, `/readyz` and `/metrics` in addition, on an address of their own, until the drain has ended. Off by
+    /// default.
+    pub fn status(mut self, status: StatusServer) -> Self {
+        self.status = Some(status);
         self
     }
 
@@ -244,6 +254,11 @@ impl HttpServer {
 
     /// Serves until `stop` completes, then drains for up to [`drain_timeout`](Self::drain_timeout).
     pub async fn serve(self, service: HttpService, stop: impl Future<Output = ()>) -> Drained {
+        // Dropped at the end, which aborts it.
+        let mut status = JoinSet::new();
+        if let Some(server) = self.status {
+            status.spawn(server.serve(service.clone()));
+        }
         let mut stop = pin!(stop);
         let places = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let other = self.sse.as_ref().map(LegacySseService::http).filter(|http| !Arc::ptr_eq(&http.0, &service.0));
