@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcp_kernel::observe::Observer;
 use mcp_types::ErrorObject;
 use mcp_types::meta::TraceContext;
-use tracing::Span;
+use tracing::{Level, Span};
 
 use crate::build::builder::ServerBuilder;
 use crate::connection::handshake::{Handshake, HandshakeHandler};
@@ -118,6 +118,13 @@ impl ServerBuilder {
     /// default nothing is measured.
     pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
         self.hooks.observer = Some(observer);
+        self
+    }
+
+    /// Sets the level of the event that reports the end of each handler, with its outcome and duration: `INFO`, `DEBUG` or
+    /// `TRACE`; others count as `DEBUG`. Defaults to `DEBUG`.
+    pub fn request_log_level(mut self, level: Level) -> Self {
+        self.settings.request_log_level = level;
         self
     }
 

@@ -34,8 +34,8 @@ use crate::visibility::viewer::Viewer;
 /// give them a clone of the context and let them await [`cancelled`](Self::cancelled). [`on_end`](Self::on_end) adds a
 /// callback for the end of the request, whatever its cause. The end of a session, by `DELETE` or
 /// by expiry, cancels its requests in the same way, and then runs the callbacks of [`ConnectionHandle::on_close`]. A server
-/// that shuts down lets handlers finish for the drain timeout of its transport. The end of each handler is traced at level
-/// `debug`, with its outcome and duration.
+/// that shuts down lets handlers finish for the drain timeout of its transport. The end of each handler is traced, with its
+/// outcome and duration ([`request_log_level`](crate::ServerBuilder::request_log_level)).
 #[derive(Clone)]
 pub struct RequestContext(Arc<Inner>);
 
@@ -71,7 +71,7 @@ impl RequestContext {
         server: Server,
         extensions: Extensions,
     ) -> Self {
-        let is_observed = server.observer().is_some();
+        let stopwatch = telemetry::stopwatch(&server);
         Self(Arc::new(Inner {
             input_source: InputSource::Client { scope, params },
             #[cfg(feature = "mrtr")]
@@ -80,7 +80,7 @@ impl RequestContext {
             server,
             extensions: Mutex::new(extensions),
             end: EndSignal::default(),
-            stopwatch: telemetry::stopwatch(is_observed),
+            stopwatch,
             is_reported: AtomicBool::new(false),
             decoded_target: OnceLock::new(),
         }))

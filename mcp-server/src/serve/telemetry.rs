@@ -132,8 +132,13 @@ const MAX_DECODED_BYTES: usize = 1024;
 pub(crate) struct Stopwatch(Option<Instant>);
 
 /// Starts a stopwatch, if there is an observer or the event that reports its time is enabled.
-pub(crate) fn stopwatch(is_observed: bool) -> Option<Stopwatch> {
-    (is_observed || tracing::enabled!(target: TARGET, Level::DEBUG)).then(Stopwatch::start)
+pub(crate) fn stopwatch(server: &Server) -> Option<Stopwatch> {
+    let is_logged = match server.settings().request_log_level {
+        Level::INFO => tracing::enabled!(target: TARGET, Level::INFO),
+        Level::TRACE => tracing::enabled!(target: TARGET, Level::TRACE),
+        _ => tracing::enabled!(target: TARGET, Level::DEBUG),
+    };
+    (is_logged || server.observer().is_some()).then(Stopwatch::start)
 }
 
 impl Stopwatch {
@@ -159,7 +164,11 @@ fn trace_handler_end(span: &Span, ctx: &RequestContext, outcome: Outcome) {
     let Some(stopwatch) = ctx.stopwatch() else { return };
     let (method, outcome, duration) =
         (ctx.method().as_str(), outcome.as_str(), stopwatch.elapsed().map(|elapsed| elapsed.as_secs_f64()));
-    tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "handler ended");
+    match ctx.server().settings().request_log_level {
+        Level::INFO => tracing::info!(target: TARGET, parent: span, method, outcome, duration, "handler ended"),
+        Level::TRACE => tracing::trace!(target: TARGET, parent: span, method, outcome, duration, "handler ended"),
+        _ => tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "handler ended"),
+    }
 }
 
 /// Traces how a request ended, and records errors in its span.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
 
 use crate::servers::{LEGACY, MODERN, fails, server};
 
@@ -305,6 +305,18 @@ fn ends(seen: &Seen) -> Vec<(&str, &str)> {
             (fields["method"].as_str(), fields["outcome"].as_str())
         })
         .collect()
+}
+
+/// Operators choose the level of what is told about the end of each handler.
+#[test]
+fn the_level_of_ends_is_chosen() {
+    for (level, expected) in [(Level::INFO, "INFO"), (Level::TRACE, "TRACE"), (Level::ERROR, "DEBUG")] {
+        let tool = tool("add", async |_, _: NoArguments| "done");
+        let mut client = ScriptedClient::new(&server(|server| server.tool(tool).request_log_level(level)), MODERN);
+        let seen = watch(|| drop(client.call("tools/call", json!({ "name": "add" }))));
+        assert_eq!(ends(&seen), [("tools/call", "completed")]);
+        assert!(seen.events.iter().any(|(_, event)| event["level"] == expected), "{:?}", seen.events);
+    }
 }
 
 /// However a handler ends, operators learn of it once, and how long it took.
