@@ -21,7 +21,6 @@ use crate::context::MessageContext;
 use crate::detected_revision::DetectedRevision;
 use crate::error::Error;
 use crate::list::ListLimits;
-use crate::observed;
 use crate::request_handlers::{IntoClientResult, RequestHandlers, handler};
 use crate::revision_cache::RevisionCache;
 use crate::session::SavedSession;
@@ -460,7 +459,7 @@ impl ClientBuilder {
             on_notification: self.on_notification,
         };
         let shared = Arc::new(Shared::new(settings, Connection::new(Arc::new(config))));
-        observed::session_started(&shared);
+        shared.start_session();
         let (detected, resume) = (self.detected, self.resume);
         shared.with(|core, now| {
             let cached = || shared.settings.revision_cache.as_ref().and_then(|(cache, target)| cache.get(target, now));

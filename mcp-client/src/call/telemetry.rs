@@ -65,6 +65,25 @@ pub(crate) fn span(method: &Method, params: Option<ObjectRef<'_>>, network: Netw
     span
 }
 
+/// Creates the span of a connection, from the attempt to connect to its end.
+pub(crate) fn session_span(shared: &Shared) -> Span {
+    let network = shared.settings.network;
+    let span = tracing::info_span!(
+        target: "mcp",
+        "mcp.session",
+        otel.kind = "client",
+        mcp.session.id = field::Empty,
+        mcp.protocol.version = field::Empty,
+        network.transport = network.transport_name(),
+        network.protocol.name = network.protocol_name(),
+        error.type = field::Empty,
+    );
+    if !span.is_disabled() {
+        span.record("mcp.session.id", shared.token());
+    }
+    span
+}
+
 /// Records what is known of a call when it is sent: its id, its revision, and the name of the client that sent it.
 pub(crate) fn sent(shared: &Shared, call: CallId, revision: Revision) {
     let span = Span::current();

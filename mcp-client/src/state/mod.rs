@@ -17,11 +17,13 @@ use std::time::Duration;
 use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, ServerFacts, Transmit};
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
 use mcp_types::{Era, LoggingLevel, Method, ObjectRef, ProtocolVersion, Revision, SubscriptionFilter};
+use tracing::Span;
 
 use crate::AuthorizationError;
 use crate::cache::{Cache, Owner};
 use crate::call::headers::{HeadersOf, ToolHeaders};
 use crate::call::pending_call::PendingCall;
+use crate::call::telemetry;
 use crate::call::tool_refresh::ToolRefresh;
 use crate::close_reason::CloseReason;
 use crate::context::{CallContext, CallExtensions};
@@ -42,6 +44,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     /// A unique name of the client in spans.
     token: OnceLock<Box<str>>,
+    /// The span of the connection, until its end.
+    session_span: Mutex<Option<Span>>,
     core: Mutex<Core>,
 }
 
@@ -163,7 +167,7 @@ impl Shared {
             ended: None,
             last_revision: None,
         };
-        Self { settings, token: OnceLock::new(), core: Mutex::new(core) }
+        Self { settings, token: OnceLock::new(), session_span: Mutex::new(None), core: Mutex::new(core) }
     }
 
     /// A unique name of the client, which is not the session id of the transport.
@@ -172,6 +176,22 @@ impl Shared {
         static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
         static CLIENTS: AtomicU64 = AtomicU64::new(0);
         self.token.get_or_init(|| format!("{:016x}-{:x}", *PROCESS, CLIENTS.fetch_add(1, Ordering::Relaxed)).into())
+    }
+
+    /// Begins the span of the connection, and reports it.
+    pub(crate) fn start_session(&self) {
+        let span = telemetry::session_span(self);
+        *self.session_span.lock().unwrap_or_else(PoisonError::into_inner) = Some(span);
+        observed::session_started(self);
+    }
+
+    fn end_session(&self, ended: &EndedSession, now: Time) {
+        let span = self.session_span.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(span) = span {
+            span.record("mcp.protocol.version", ended.revision.map(Revision::as_str));
+            span.record("error.type", ended.error);
+        }
+        observed::session_ended(self, ended, now);
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -202,7 +222,7 @@ impl Shared {
         let ended = core.ended.take();
         drop(core);
         if let Some(ended) = ended {
-            observed::session_ended(self, &ended, now);
+            self.end_session(&ended, now);
         }
         others.into_iter().flatten().for_each(Waker::wake);
         if let Some(last) = last {

@@ -40,7 +40,7 @@ use crate::connection::teardown::run_teardown;
 use crate::serve::context::RequestContext;
 use crate::serve::end::Outcome;
 use crate::serve::endpoint::BoxFuture;
-use crate::serve::observed;
+use crate::serve::telemetry;
 use crate::server::Server;
 
 /// The connection to one client, for a transport to drive.
@@ -83,7 +83,7 @@ impl Connection {
     #[must_use]
     pub fn long_lived(server: &Server) -> Self {
         let connection = Self::new(server, Kernel::long_lived(Arc::clone(server.config()))).with_choice();
-        observed::session_started(server, &connection.shared);
+        telemetry::session_started(server, &connection.shared);
         server.join(&connection.shared);
         connection
     }
@@ -112,7 +112,7 @@ impl Connection {
     /// Returns an error if `initialize` does not have valid parameters.
     pub fn resume(server: &Server, initialize: RawObject, state: SessionState) -> Result<Self, serde_json::Error> {
         let connection = Self::new(server, Kernel::resume(Arc::clone(server.config()), initialize, state)?);
-        observed::session_started(server, &connection.shared);
+        telemetry::session_started(server, &connection.shared);
         server.join(&connection.shared);
         Ok(connection)
     }
@@ -479,7 +479,7 @@ impl Drop for Connection {
         if is_shared || (self.is_busy() && self.server.observer().is_some()) {
             self.handle_disconnect();
         }
-        observed::session_ended(&self.shared);
+        telemetry::session_ended(&self.shared);
         self.server.broadcast().leave(&self.shared);
     }
 }

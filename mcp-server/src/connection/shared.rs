@@ -11,6 +11,7 @@ use mcp_kernel::server::{Connection as Kernel, Principal, Route};
 use mcp_kernel::{CallId, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
+use tracing::Span;
 
 use crate::asking::error::AskError;
 use crate::asking::options::{AskOptions, ProgressHandler};
@@ -59,6 +60,8 @@ pub(crate) struct Rare {
     token: OnceLock<Box<str>>,
     /// The observer that knows of the connection, and its duration.
     observed: OnceLock<(Arc<dyn Observer>, Stopwatch)>,
+    /// The span of a connection for many requests, until its end.
+    session_span: Mutex<Option<Span>>,
     /// The last length of the queue of requests that was reported.
     queued: AtomicUsize,
     /// Tasks that wait for the end of the handshake.
@@ -215,6 +218,15 @@ impl Shared {
     /// Returns the observer that knows of the connection, and its duration.
     pub(crate) fn observer(&self) -> Option<&(Arc<dyn Observer>, Stopwatch)> {
         self.rare.get()?.observed.get()
+    }
+
+    /// Keeps the span of the connection until its end.
+    pub(crate) fn set_session_span(&self, span: Span) {
+        *self.rare().session_span.lock().unwrap_or_else(PoisonError::into_inner) = Some(span);
+    }
+
+    pub(crate) fn take_session_span(&self) -> Option<Span> {
+        self.rare.get()?.session_span.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// Sets the length of the queue of requests, and returns the difference to the last one.

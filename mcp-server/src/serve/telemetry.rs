@@ -100,6 +100,38 @@ fn new_span(
     span
 }
 
+/// Begins the span of a connection for many requests, and reports it, if the server has an observer or connects traces.
+pub(crate) fn session_started(server: &Server, connection: &Shared) {
+    if server.config().observed {
+        let span = tracing::info_span!(
+            target: TARGET,
+            "mcp.session",
+            otel.kind = "server",
+            mcp.session.id = field::Empty,
+            mcp.protocol.version = field::Empty,
+            network.transport = field::Empty,
+            network.protocol.name = field::Empty,
+        );
+        if !span.is_disabled() {
+            span.record("mcp.session.id", connection.token());
+            connection.set_session_span(span);
+        }
+        observed::session_started(server, connection);
+    }
+}
+
+/// Ends what [`session_started`] began.
+pub(crate) fn session_ended(connection: &Shared) {
+    // Dropped without a lock, as that runs code of the application.
+    if let Some(span) = connection.take_session_span() {
+        let network = connection.network();
+        span.record("mcp.protocol.version", connection.lock().kernel.negotiated().map(Revision::as_str));
+        span.record("network.transport", network.transport_name());
+        span.record("network.protocol.name", network.protocol_name());
+    }
+    observed::session_ended(connection);
+}
+
 /// Traces and reports a message that the kernel handled by itself.
 pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMessage) {
     let HandledMessage { method, id, revision, trace_context, error, .. } = message;

@@ -211,7 +211,8 @@ fn mis_3_all_requests_have_spans_with_parents() {
         client.call("made/up", json!({}));
     });
     let names: Vec<_> =
-        seen.spans.iter().map(|span| (&*span["otel.name"], span.get("error.type").map(|it| &**it))).collect();
+        seen.spans[1..].iter().map(|span| (&*span["otel.name"], span.get("error.type").map(|it| &**it))).collect();
+    assert_eq!((&*seen.spans[0]["span"], &*seen.spans[0]["mcp.protocol.version"]), ("mcp.session", "2025-11-25"));
     let expected = [
         ("initialize", None),
         ("notifications/initialized", None),
