@@ -11,15 +11,16 @@
 //! | Sign client assertions and DPoP proofs | `jose` | `jose` |
 //! | Drive the flows with other I/O: a state machine | `client` | `client` |
 //! | Request addresses that come from a server with care | `fetch` | `reqwest` |
-//! | Read and write challenges and metadata | [`challenge`], [`metadata`] | |
+//! | Read and write challenges and metadata | [`Challenge`], [`metadata`] | |
 //!
 //! No feature is enabled by default. `tls` adds `https` to requests, and is needed everywhere but in tests.
 
 #![forbid(unsafe_code)]
 
+mod address;
 #[cfg(feature = "authorizer")]
 pub mod authorizer;
-pub mod challenge;
+mod challenge;
 #[cfg(feature = "client")]
 pub mod client;
 #[cfg(feature = "reqwest")]

@@ -1,7 +1,11 @@
 //! Reading and writing `WWW-Authenticate`.
 
-use mcp_auth::challenge::{MAX_CHALLENGES, MAX_HEADER_BYTES, MAX_PARAMETERS};
 use mcp_auth::{Challenge, Scopes};
+
+// The limits of what is read.
+const MAX_HEADER_BYTES: usize = 16 * 1024;
+const MAX_CHALLENGES: usize = 16;
+const MAX_PARAMETERS: usize = 32;
 
 /// Writes challenges in a form that is easy to compare: `scheme(name=value;..)`.
 fn parse(values: &[&str]) -> String {

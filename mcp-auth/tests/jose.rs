@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::prelude::{BASE64_STANDARD, BASE64_URL_SAFE_NO_PAD};
 use jsonwebtoken::jwk::{Jwk, ThumbprintHash};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
-use mcp_auth::jose::{AssertionClaims, DpopClaims, InvalidKey, SigningAlgorithm, SigningKey};
+use mcp_auth::jose::{AssertionClaims, DpopClaims, InvalidKey, KeyAlgorithm, SigningKey};
 use mcp_auth::{Secret, UnixTime};
 use serde_json::{Value, json};
 
@@ -109,7 +109,7 @@ fn thumbprints_agree_with_another_implementation() {
 fn a_generated_key_can_be_saved_and_restored() {
     let key = SigningKey::generate().unwrap();
     let restored = SigningKey::from_pem(key.to_pem().expose()).unwrap();
-    assert_eq!((restored.thumbprint(), restored.algorithm()), (key.thumbprint(), SigningAlgorithm::Es256));
+    assert_eq!((restored.thumbprint(), restored.algorithm()), (key.thumbprint(), KeyAlgorithm::Es256));
 }
 
 #[test]

@@ -6,19 +6,21 @@ use std::time::Duration;
 
 use reqwest::ClientBuilder;
 
-use super::error::{BuildError, OAuthFailure};
+use super::error::{BuildError, OAuthError};
 use super::login_run::Interaction;
 use super::logins::Logins;
 use super::oauth::OAuth;
 use super::prompt::{AssertionSource, DevicePrompt, LoginPrompt};
 use super::sender::Sender;
 use crate::Scopes;
+use crate::address::shown;
 use crate::client::{Flow, IdentityProvider, InvalidConfig, LoginConfig, LoginError, PreRegistered};
 use crate::fetch::{AddressPolicy, Fetcher};
 use crate::jose::SigningKey;
 use crate::store::{MemoryStore, TokenStore};
 
 const DEFAULT_LOGIN_TIMEOUT: Duration = Duration::from_secs(300);
+const DEFAULT_ASSERTION_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A builder of [`OAuth`].
 #[must_use]
@@ -35,12 +37,16 @@ type Configure = Box<dyn FnOnce(ClientBuilder) -> ClientBuilder + Send>;
 
 /// What logins need to know.
 pub(super) struct Settings {
-    pub(super) server: String,
+    /// The URL of the server, which may have a key in its query.
+    server: String,
+    /// What can be shown of it.
+    pub(super) server_name: String,
     /// The flow without a user, if there is one.
     pub(super) flow: Option<Flow>,
     pub(super) interaction: Interaction,
     pub(super) assertions: Option<Arc<dyn AssertionSource>>,
     pub(super) login_timeout: Duration,
+    pub(super) assertion_timeout: Duration,
     pub(super) uses_dpop: bool,
     pub(super) requires_dpop: bool,
     login_hint: String,
@@ -84,21 +90,23 @@ impl Settings {
     }
 
     /// Returns the error of a user who has to log in and cannot be asked, with the reason why an earlier login has ended.
-    pub(super) fn not_logged_in(&self, ended: Option<&LoginError>) -> OAuthFailure {
+    pub(super) fn not_logged_in(&self, ended: Option<&LoginError>) -> OAuthError {
         let hint = &self.login_hint;
         let hint = ended.map_or_else(|| hint.clone(), |ended| format!("{ended}; {hint}"));
-        OAuthFailure::NotLoggedIn { server: self.server.clone(), hint }
+        OAuthError::NotLoggedIn { server: self.server_name.clone(), hint }
     }
 }
 
 impl OAuthBuilder {
     pub(super) fn new(server: String) -> Self {
         let settings = Settings {
+            server_name: shown(&server),
             server,
             flow: None,
             interaction: Interaction::None,
             assertions: None,
             login_timeout: DEFAULT_LOGIN_TIMEOUT,
+            assertion_timeout: DEFAULT_ASSERTION_TIMEOUT,
             uses_dpop: false,
             requires_dpop: false,
             login_hint: "log in first".to_owned(),
@@ -173,7 +181,7 @@ impl OAuthBuilder {
         self
     }
 
-    /// Sets the client that was registered with the authorization server by a person.
+    /// Sets the client that was registered with the authorization server by hand.
     pub fn client(mut self, client: PreRegistered) -> Self {
         self.settings.client = Some(client);
         self
@@ -239,6 +247,12 @@ impl OAuthBuilder {
         self
     }
 
+    /// Sets the time that an [`AssertionSource`] has. Defaults to 30 seconds.
+    pub const fn assertion_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.assertion_timeout = timeout;
+        self
+    }
+
     /// Sets the time that a request to an authorization server has. Defaults to 15 seconds.
     pub const fn request_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
@@ -277,6 +291,6 @@ impl OAuthBuilder {
 
 impl fmt::Debug for OAuthBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OAuthBuilder").field("server", &self.settings.server).finish_non_exhaustive()
+        f.debug_struct("OAuthBuilder").field("server", &self.settings.server_name).finish_non_exhaustive()
     }
 }

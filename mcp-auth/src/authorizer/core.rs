@@ -1,18 +1,19 @@
 //! What the tasks of a process share about a login.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use super::active_login::{ActiveLogin, Origin};
+use super::backoff::Backoff;
 use super::builder::Settings;
 use super::clock;
-use super::error::OAuthFailure;
-use super::flights::{Flight, Renewed, WeakFlight};
+use super::error::OAuthError;
 use super::logins::{Logins, SaveContext};
 use super::record::SavedGrant;
 use super::sender::Sender;
+use super::single_flight::{LoginResult, SharedResult, WeakSharedResult};
+use super::step_ups::StepUps;
 use crate::Challenge;
-use crate::client::{DpopNonce, Grant, LoginError, StepUps};
+use crate::client::{DpopNonce, Grant, LoginError};
 use crate::jose::SigningKey;
 
 pub(super) struct Core {
@@ -31,17 +32,16 @@ pub(super) struct State {
     /// Why the last login has ended.
     pub(super) ended: Option<LoginError>,
     /// The refresh in flight, in a task of its own.
-    pub(super) renewal: Option<Flight>,
+    pub(super) renewal: Option<SharedResult>,
     /// The login in flight, as long as a call waits for it.
-    pub(super) login: Option<WeakFlight>,
+    pub(super) login: Option<WeakSharedResult>,
     pub(super) step_ups: StepUps,
     /// The nonce of the server for proofs.
     pub(super) nonce: DpopNonce,
     /// The latest challenges of the server, for logins without a user.
     pub(super) challenges: Vec<Challenge>,
-    /// When to try to refresh again, since 1970.
-    pub(super) retry_at: Duration,
-    pub(super) failures: u32,
+    /// When to try to refresh, or to log in without a user, again.
+    pub(super) backoff: Backoff,
 }
 
 impl Core {
@@ -56,7 +56,8 @@ impl Core {
     pub(super) fn set_active(&self, active: Option<Arc<ActiveLogin>>) {
         let mut state = self.state();
         if active.is_some() {
-            (state.ended, state.failures, state.retry_at) = (None, 0, Duration::ZERO);
+            state.ended = None;
+            state.backoff.reset();
         }
         let earlier = std::mem::replace(&mut state.active, active);
         state.is_loaded = true;
@@ -77,24 +78,24 @@ impl Core {
         saved: SavedGrant,
         origin: Origin,
         is_saved: bool,
-    ) -> Result<Arc<ActiveLogin>, OAuthFailure> {
+    ) -> Result<Arc<ActiveLogin>, OAuthError> {
         let active = ActiveLogin::new(saved, origin, is_saved);
         let invalid = |_| LoginError::InvalidTokenResponse("the access token has characters that cannot be sent");
         Ok(Arc::new(active.map_err(invalid)?))
     }
 
     /// Uses the tokens of a login, which were saved.
-    pub(super) fn use_login(&self, grant: Grant, context: SaveContext) -> Result<Arc<ActiveLogin>, OAuthFailure> {
+    pub(super) fn use_login(&self, grant: Grant, context: SaveContext) -> Result<Arc<ActiveLogin>, OAuthError> {
         let key = context.key.filter(|_| grant.is_dpop_bound());
         let saved = SavedGrant { grant, issued_at: clock::now(), id: context.id, key };
         let active = self.activate(saved, Origin::Login, true)?;
         self.set_active(Some(Arc::clone(&active)));
-        tracing::debug!(server = %self.settings.server, "logged in");
+        tracing::debug!(server = %self.settings.server_name, "logged in");
         Ok(active)
     }
 
     /// Returns the key that tokens are bound to, if any: that of the earlier login, or a new one.
-    pub(super) fn dpop_key(&self, earlier: Option<&SavedGrant>) -> Result<Option<Arc<SigningKey>>, OAuthFailure> {
+    pub(super) fn dpop_key(&self, earlier: Option<&SavedGrant>) -> Result<Option<Arc<SigningKey>>, OAuthError> {
         if !self.settings.uses_dpop {
             return Ok(None);
         }
@@ -104,13 +105,13 @@ impl Core {
         }
     }
 
-    pub(super) fn not_logged_in(&self) -> OAuthFailure {
+    pub(super) fn not_logged_in(&self) -> OAuthError {
         let ended = self.state().ended.clone();
         self.settings.not_logged_in(ended.as_ref())
     }
 
     /// Returns the tokens in use, which are read from the store the first time.
-    pub(super) async fn active(&self) -> Renewed {
+    pub(super) async fn active(&self) -> LoginResult {
         {
             let state = self.state();
             if state.is_loaded {

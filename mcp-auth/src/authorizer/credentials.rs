@@ -4,24 +4,25 @@ use std::sync::Arc;
 
 use http::HeaderValue;
 use mcp_transport_http::{Credential, RequestHead, ResponseHead};
+use tokio::time::Instant;
 
 use super::active_login::{Freshness, Origin};
 use super::clock;
 use super::core::Core;
-use super::error::OAuthFailure;
-use super::flights::LoginReason;
+use super::error::OAuthError;
 use super::sender::{DPOP_NONCE, unique_id};
+use super::single_flight::LoginReason;
+use crate::Challenge;
 use crate::client::LoginError;
 use crate::jose::DpopClaims;
-use crate::{Challenge, Scopes};
 
 impl Core {
-    pub(super) async fn credential(self: &Arc<Self>) -> Result<Option<Credential>, OAuthFailure> {
+    pub(super) async fn credential(self: &Arc<Self>) -> Result<Option<Credential>, OAuthError> {
         let Some(active) = self.active().await? else { return Ok(None) };
         match active.freshness() {
             Freshness::Fresh => {}
             Freshness::Ageing if self.is_renewable(&active) => {
-                if clock::since_epoch() >= self.state().retry_at {
+                if self.state().backoff.check(Instant::now()).is_ok() {
                     drop(self.start_renewal(Some(Arc::clone(&active))));
                 }
             }
@@ -39,7 +40,7 @@ impl Core {
     pub(super) async fn challenged(
         self: &Arc<Self>,
         challenge: &mcp_transport_http::Challenge,
-    ) -> Result<Option<Credential>, OAuthFailure> {
+    ) -> Result<Option<Credential>, OAuthError> {
         let challenges = Challenge::parse_all(challenge.www_authenticate.iter().map(String::as_str));
         let is_step_up = challenge.status == 403;
         if is_step_up && !challenges.iter().any(Challenge::is_insufficient_scope) {
@@ -54,7 +55,7 @@ impl Core {
             }
             if is_step_up {
                 let needed = challenges.iter().find_map(Challenge::scope).unwrap_or_default();
-                if !self.begin_step_up(&needed, &active.saved.grant.tokens.scopes) {
+                if !self.state().step_ups.begin(&needed, &active.saved.grant.tokens.scopes) {
                     return Ok(None);
                 }
             } else {
@@ -62,7 +63,7 @@ impl Core {
                 let is_new = !active.is_accepted() && refused.is_some();
                 if is_new && active.origin == Origin::Login {
                     let issuer = active.saved.grant.issuer.clone();
-                    return Err(OAuthFailure::Refused { server: self.settings.server.clone(), issuer });
+                    return Err(OAuthError::Refused { server: self.settings.server_name.clone(), issuer });
                 }
                 if !(is_new && active.origin == Origin::Refresh) && self.is_renewable(active) {
                     self.state().challenges.clone_from(&challenges);
@@ -74,20 +75,17 @@ impl Core {
         }
         let reason = LoginReason { refused, challenges, is_step_up, is_forced: false };
         match self.start_login(reason).await? {
-            Some(active) => Ok(Some(active.credential.clone())),
+            Some(active) => {
+                if is_step_up {
+                    self.state().step_ups.finish(&active.credential);
+                }
+                Ok(Some(active.credential.clone()))
+            }
             None => Err(self.not_logged_in()),
         }
     }
 
-    pub(super) fn begin_step_up(&self, needed: &Scopes, granted: &Scopes) -> bool {
-        self.state().step_ups.begin("", needed, granted)
-    }
-
-    pub(super) fn proof(
-        &self,
-        credential: &Credential,
-        request: &RequestHead<'_>,
-    ) -> Result<HeaderValue, OAuthFailure> {
+    pub(super) fn proof(&self, credential: &Credential, request: &RequestHead<'_>) -> Result<HeaderValue, OAuthError> {
         let (active, nonce) = {
             let state = self.state();
             (state.active.clone(), state.nonce.current().map(str::to_owned))
@@ -116,6 +114,9 @@ impl Core {
             state.nonce.update(None, nonce);
         }
         let is_refusal = matches!(response.status.as_u16(), 401 | 403);
+        if let Some(credential) = credential.filter(|_| response.is_retry && !is_refusal) {
+            state.step_ups.handle_accepted_retry(credential);
+        }
         if let Some(active) = state.active.as_ref().filter(|active| !is_refusal && !active.is_accepted())
             && Some(&active.credential) == credential
         {

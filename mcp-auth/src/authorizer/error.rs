@@ -13,7 +13,7 @@ use crate::store::StoreError;
 /// The error of [`OAuth`](super::OAuth). It contains no secrets.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum OAuthFailure {
+pub enum OAuthError {
     /// A flow failed.
     #[error(transparent)]
     Login(#[from] LoginError),
@@ -29,6 +29,17 @@ pub enum OAuthFailure {
     /// The user did not log in in time.
     #[error("the login was not completed within {0:?}")]
     TimedOut(Duration),
+    /// The source of assertions did not respond in time.
+    #[error("the source of assertions did not respond within {0:?}")]
+    AssertionTimedOut(Duration),
+    /// A login without a user failed a moment ago, and is not repeated yet.
+    #[error("{error}; logging in is tried again in {retry_after:?}")]
+    RetryLater {
+        /// Why it failed.
+        error: Box<Self>,
+        /// When it is tried again.
+        retry_after: Duration,
+    },
     /// The server refused tokens that a login has just obtained.
     #[error("{server} refuses the tokens that {issuer} issued for it")]
     Refused {
@@ -50,10 +61,10 @@ pub enum OAuthFailure {
     Shutdown,
 }
 
-impl From<OAuthFailure> for AuthorizationError {
-    fn from(failure: OAuthFailure) -> Self {
+impl From<OAuthError> for AuthorizationError {
+    fn from(error: OAuthError) -> Self {
         // Errors of this crate say everything in their text.
-        Self::new(failure.to_string())
+        Self::new(error.to_string())
     }
 }
 

@@ -2,18 +2,23 @@
 
 use std::sync::Arc;
 
-use futures_util::future::{Either, select};
-use tokio::time::{Duration, sleep};
+use futures_util::future::{BoxFuture, Either, select};
+use tokio::time::{Duration, sleep, timeout};
 
+use super::active_login::ActiveLogin;
 use super::builder::Settings;
 use super::clock;
-use super::error::OAuthFailure;
-use super::logins::{Logins, SaveContext};
+use super::core::Core;
+use super::error::OAuthError;
+use super::logins::SaveContext;
 use super::prompt::{DevicePrompt, LoginPrompt, PendingLogin, PromptError};
-use super::sender::{Sender, random};
-use crate::Challenge;
-use crate::client::{Action, DeviceCode, DpopKey, Flow, Grant, Login, LoginConfig, LoginError, Save, Stored};
+use super::sender::random;
+use crate::client::{
+    Action, AssertionRequest, DeviceCode, DpopKey, Flow, HttpRequest, Login, LoginConfig, LoginError, Save, Stored,
+};
 use crate::jose::SigningKey;
+use crate::store::StoreLock;
+use crate::{Challenge, Secret};
 
 /// How users are involved.
 #[derive(Clone)]
@@ -24,23 +29,41 @@ pub(super) enum Interaction {
     Device(Arc<dyn DevicePrompt>),
 }
 
-/// Runs a login.
-pub(super) struct LoginRun<'a> {
-    pub(super) settings: &'a Settings,
-    pub(super) sender: &'a Sender,
-    pub(super) logins: &'a Logins,
+/// What a login starts with.
+pub(super) struct LoginStart {
+    pub(super) stored: Stored,
+    pub(super) challenges: Vec<Challenge>,
     pub(super) key: Option<Arc<SigningKey>>,
     /// What is kept with the tokens.
     pub(super) context: SaveContext,
-    /// Whether the caller has the lock of the login.
-    pub(super) has_lock: bool,
+    /// The right to ask the user. Without it, the caller has the right to replace the tokens.
+    pub(super) prompt_lock: Option<StoreLock>,
 }
 
-impl LoginRun<'_> {
-    /// Runs the login. The tokens are saved before they are returned.
-    pub(super) async fn start(&self, stored: Stored, challenges: &[Challenge]) -> Result<Grant, OAuthFailure> {
+/// A login that runs.
+pub(super) struct LoginRun {
+    core: Arc<Core>,
+    login: Login,
+    key: Option<Arc<SigningKey>>,
+    context: SaveContext,
+    prompt_lock: Option<StoreLock>,
+}
+
+/// What an exchange comes to.
+enum Exchanged {
+    Done(Arc<ActiveLogin>),
+    /// The login goes on with this action.
+    Next(Box<(LoginRun, Action)>),
+}
+
+impl LoginRun {
+    /// Logs in. The tokens are saved before they are used.
+    ///
+    /// If the future is dropped, the login ends, but a request for tokens that was sent is still followed by saving them.
+    pub(super) async fn run(core: Arc<Core>, start: LoginStart) -> Result<Arc<ActiveLogin>, OAuthError> {
+        let LoginStart { stored, challenges, key, context, prompt_lock } = start;
         let mut pending = None;
-        let flow = match (&self.settings.flow, &self.settings.interaction) {
+        let flow = match (&core.settings.flow, &core.settings.interaction) {
             (Some(flow), _) => flow.clone(),
             (None, Interaction::Browser(prompt)) => {
                 let earlier = stored.registrations.iter().rev().find_map(|known| known.redirect_uri.as_deref());
@@ -48,82 +71,125 @@ impl LoginRun<'_> {
                 Flow::AuthorizationCode { redirect_uri: login.redirect_uri().to_owned() }
             }
             (None, Interaction::Device(_)) => Flow::DeviceCode,
-            (None, Interaction::None) => return Err(self.settings.not_logged_in(None)),
+            (None, Interaction::None) => return Err(core.settings.not_logged_in(None)),
         };
-        let mut login = Login::new(self.config(flow)?, stored, challenges, random()?);
-        self.drive(&mut login, pending.as_deref_mut()).await
+        let config = login_config(&core, flow, key.as_deref())?;
+        let login = Login::new(config, stored, &challenges, random()?);
+        Self { core, login, key, context, prompt_lock }.drive(pending).await
     }
 
-    fn config(&self, flow: Flow) -> Result<LoginConfig, OAuthFailure> {
-        let config = self.settings.login_config(flow).map_err(|error| PromptError::failed(error.to_string()))?;
-        Ok(match &self.key {
-            Some(key) => config.dpop(dpop_key(key, self.settings.requires_dpop)),
-            None => config,
-        })
-    }
-
-    async fn drive(
-        &self,
-        login: &mut Login,
-        mut pending: Option<&mut (dyn PendingLogin + '_)>,
-    ) -> Result<Grant, OAuthFailure> {
+    async fn drive(mut self, mut pending: Option<Box<dyn PendingLogin>>) -> Result<Arc<ActiveLogin>, OAuthError> {
         let mut shown: Option<Shown> = None;
+        let mut action = self.login.poll(clock::now());
         loop {
-            match login.poll(clock::now()) {
-                Action::Fetch(request) => {
-                    let sending = self.sender.send(request, self.key.as_deref());
-                    match while_shown(&mut shown, sending).await? {
-                        Ok(response) => login.handle_response(clock::now(), response),
-                        Err(error) => login.handle_failure(clock::now(), error),
+            match action {
+                Action::Fetch(request) if self.login.must_finish() => {
+                    // In a task of its own: what it obtains would be lost if it were dropped before it is saved.
+                    let exchange = tokio::spawn(self.exchange(request));
+                    let exchanged = while_shown(&mut shown, exchange).await?;
+                    match exchanged.unwrap_or(Err(OAuthError::Shutdown))? {
+                        Exchanged::Done(active) => return Ok(active),
+                        Exchanged::Next(next) => (self, action) = *next,
                     }
+                    continue;
                 }
+                Action::Fetch(request) => while_shown(&mut shown, self.send(request)).await?,
                 Action::OpenBrowser(request) => {
-                    let Some(pending) = pending.as_deref_mut() else {
-                        return Err(self.settings.not_logged_in(None));
-                    };
-                    pending.authorize(&request, &mut |redirect| login.handle_redirect(redirect)).await?;
+                    let pending = pending.as_mut().ok_or_else(|| self.core.settings.not_logged_in(None))?;
+                    pending.authorize(&request, &mut |redirect| self.login.handle_redirect(redirect)).await?;
                 }
                 Action::ShowDeviceCode(code) => shown = Some(self.show(code)?),
                 Action::WaitUntil(time) => {
                     let until = Duration::from_secs(time.as_secs()).saturating_sub(clock::since_epoch());
                     while_shown(&mut shown, sleep(until)).await?;
                 }
-                Action::AskForClient { issuer } => match &self.settings.interaction {
+                Action::AskForClient { issuer } => match self.core.settings.interaction.clone() {
                     Interaction::Browser(prompt) => match prompt.client(&issuer).await? {
-                        Some(client) => login.handle_client(&client),
+                        Some(client) => self.login.handle_client(&client),
                         None => return Err(LoginError::NoRegistration { issuer }.into()),
                     },
                     Interaction::Device(_) | Interaction::None => {
                         return Err(LoginError::NoRegistration { issuer }.into());
                     }
                 },
-                Action::SupplyAssertion(request) => match &self.settings.assertions {
-                    Some(source) => login.handle_assertion(source.assertion(&request).await?),
-                    None => login.handle_declined(),
+                Action::SupplyAssertion(request) => match assertion(&self.core.settings, &request).await? {
+                    Some(assertion) => self.login.handle_assertion(assertion),
+                    None => self.login.handle_declined(),
                 },
-                Action::Save(save) => {
-                    // A refresh of the tokens that are replaced must not be saved after them.
-                    let needs_lock = matches!(save, Save::Grant(_) | Save::ForgetGrant { .. }) && !self.has_lock;
-                    let lock = if needs_lock { Some(self.logins.lock().await?) } else { None };
-                    self.logins.apply(save, &self.context).await?;
-                    drop(lock);
-                    login.handle_saved();
-                }
-                Action::Done(grant) => return Ok(*grant),
+                Action::Save(save) => self.save(save).await?,
+                Action::Done(grant) => return self.core.use_login(*grant, self.context),
                 Action::Failed(error) => return Err(error.into()),
                 // Each action was done and reported, so the login cannot wait for one.
                 Action::Idle => return Err(LoginError::Declined.into()),
             }
+            action = self.login.poll(clock::now());
         }
     }
 
-    fn show(&self, code: DeviceCode) -> Result<Shown, OAuthFailure> {
-        let Interaction::Device(prompt) = &self.settings.interaction else {
-            return Err(self.settings.not_logged_in(None));
+    /// Sends a request that obtains tokens, and saves what comes of it.
+    async fn exchange(mut self, mut request: HttpRequest) -> Result<Exchanged, OAuthError> {
+        loop {
+            self.send(request).await;
+            request = loop {
+                match self.login.poll(clock::now()) {
+                    Action::Save(save) => self.save(save).await?,
+                    Action::Fetch(next) if self.login.must_finish() => break next,
+                    Action::Done(grant) => {
+                        return self.core.use_login(*grant, self.context).map(Exchanged::Done);
+                    }
+                    next @ (Action::Fetch(_)
+                    | Action::OpenBrowser(_)
+                    | Action::ShowDeviceCode(_)
+                    | Action::WaitUntil(_)
+                    | Action::AskForClient { .. }
+                    | Action::SupplyAssertion(_)
+                    | Action::Failed(_)
+                    | Action::Idle) => return Ok(Exchanged::Next(Box::new((self, next)))),
+                }
+            };
+        }
+    }
+
+    async fn send(&mut self, request: HttpRequest) {
+        match self.core.sender.send(request, self.key.as_deref()).await {
+            Ok(response) => self.login.handle_response(clock::now(), response),
+            Err(error) => self.login.handle_failure(clock::now(), error),
+        }
+    }
+
+    async fn save(&mut self, save: Save) -> Result<(), OAuthError> {
+        // A refresh of the tokens that are replaced must not be saved after them.
+        let needs_lock = matches!(save, Save::Grant(_) | Save::ForgetGrant { .. }) && self.prompt_lock.is_some();
+        let lock = if needs_lock { Some(self.core.logins.lock().await?) } else { None };
+        self.core.save(save, &self.context).await?;
+        drop(lock);
+        self.login.handle_saved();
+        Ok(())
+    }
+
+    fn show(&self, code: DeviceCode) -> Result<Shown, OAuthError> {
+        let Interaction::Device(prompt) = &self.core.settings.interaction else {
+            return Err(self.core.settings.not_logged_in(None));
         };
         let prompt = Arc::clone(prompt);
         Ok(Box::pin(async move { prompt.show(&code).await }))
     }
+}
+
+fn login_config(core: &Core, flow: Flow, key: Option<&SigningKey>) -> Result<LoginConfig, OAuthError> {
+    let config = core.settings.login_config(flow).map_err(|error| PromptError::failed(error.to_string()))?;
+    Ok(match key {
+        Some(key) => config.dpop(dpop_key(key, core.settings.requires_dpop)),
+        None => config,
+    })
+}
+
+/// Returns the assertion that the host supplies, if it supplies any.
+async fn assertion(settings: &Settings, request: &AssertionRequest) -> Result<Option<Secret>, OAuthError> {
+    let Some(source) = &settings.assertions else { return Ok(None) };
+    let limit = settings.assertion_timeout;
+    let assertion = timeout(limit, source.assertion(request)).await;
+    Ok(Some(assertion.map_err(|_| OAuthError::AssertionTimedOut(limit))??))
 }
 
 /// Returns what flows have to know about a key.
@@ -133,7 +199,7 @@ pub(super) fn dpop_key(key: &SigningKey, is_required: bool) -> DpopKey {
 }
 
 /// A prompt that shows a code while the login goes on.
-type Shown = futures_util::future::BoxFuture<'static, Result<(), PromptError>>;
+type Shown = BoxFuture<'static, Result<(), PromptError>>;
 
 /// Waits for a future, while the user sees the code, unless the user declines.
 async fn while_shown<T>(shown: &mut Option<Shown>, work: impl Future<Output = T>) -> Result<T, PromptError> {

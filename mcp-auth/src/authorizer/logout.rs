@@ -1,18 +1,25 @@
 //! Logging out.
 
+use std::sync::Arc;
+
 use super::core::Core;
-use super::error::OAuthFailure;
+use super::error::OAuthError;
 use super::record::SavedGrant;
 use crate::client::{Action, Revocation};
 
 impl Core {
-    /// Forgets the tokens, and revokes them.
-    pub(super) async fn logout(&self) -> Result<(), OAuthFailure> {
+    /// Forgets the tokens, and revokes them, in a task of its own: tokens that are forgotten cannot be revoked later.
+    pub(super) async fn logout(self: &Arc<Self>) -> Result<(), OAuthError> {
+        let core = Arc::clone(self);
+        tokio::spawn(async move { core.forget_and_revoke().await }).await.unwrap_or(Err(OAuthError::Shutdown))
+    }
+
+    async fn forget_and_revoke(&self) -> Result<(), OAuthError> {
         let lock = self.logins.lock().await?;
         let saved = self.logins.load().await?;
+        self.logins.remove().await?;
         // Tokens that could not be saved are newer than those of the store.
         let unsaved = self.state().active.take().filter(|active| !active.is_saved);
-        self.logins.remove().await?;
         drop(lock);
         let grant = unsaved.map(|active| active.saved.clone()).or(saved.grant);
         let Some(SavedGrant { grant, key, .. }) = grant else { return Ok(()) };

@@ -4,13 +4,12 @@
 //! keeps them in a [`TokenStore`](crate::store::TokenStore), refreshes them, and never loses them to another task or process.
 
 mod active_login;
-mod attended;
+mod backoff;
 mod builder;
 mod clock;
 mod core;
 mod credentials;
 mod error;
-mod flights;
 mod login_run;
 mod logins;
 mod logout;
@@ -19,11 +18,15 @@ mod prompt;
 mod record;
 mod renewal;
 mod sender;
+mod single_flight;
+mod step_ups;
+mod unattended_login;
+mod user_login;
 
 pub use async_trait::async_trait;
 
 pub use self::builder::OAuthBuilder;
-pub use self::error::{BuildError, OAuthFailure};
+pub use self::error::{BuildError, OAuthError};
 pub use self::oauth::OAuth;
 #[cfg(feature = "browser")]
 pub use self::prompt::BrowserPrompt;

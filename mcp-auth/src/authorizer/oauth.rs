@@ -9,10 +9,10 @@ use mcp_transport_http::{AuthorizationError, Authorizer, Credential, RequestHead
 
 use super::builder::{OAuthBuilder, Settings};
 use super::core::Core;
-use super::error::OAuthFailure;
-use super::flights::LoginReason;
+use super::error::OAuthError;
 use super::logins::Logins;
 use super::sender::Sender;
+use super::single_flight::LoginReason;
 
 /// Logs in to a server when it demands that, and keeps the login.
 ///
@@ -62,7 +62,7 @@ impl OAuth {
     /// # Errors
     ///
     /// Returns an error if the login failed. An earlier login is kept then.
-    pub async fn login(&self) -> Result<(), OAuthFailure> {
+    pub async fn login(&self) -> Result<(), OAuthError> {
         let reason = LoginReason { refused: None, challenges: Vec::new(), is_step_up: false, is_forced: true };
         let logged_in = self.core.start_login(reason).await?;
         logged_in.map(drop).ok_or_else(|| self.core.not_logged_in())
@@ -73,7 +73,7 @@ impl OAuth {
     /// # Errors
     ///
     /// Returns an error if the store cannot be read.
-    pub async fn is_logged_in(&self) -> Result<bool, OAuthFailure> {
+    pub async fn is_logged_in(&self) -> Result<bool, OAuthError> {
         Ok(self.core.settings.is_unattended() || self.core.active().await?.is_some())
     }
 
@@ -83,7 +83,7 @@ impl OAuth {
     ///
     /// Returns an error if the store failed, or the authorization server did not confirm. The tokens are forgotten in the latter
     /// case, too.
-    pub async fn logout(&self) -> Result<(), OAuthFailure> {
+    pub async fn logout(&self) -> Result<(), OAuthError> {
         self.core.logout().await
     }
 }
@@ -116,6 +116,6 @@ impl Authorizer for OAuth {
 
 impl fmt::Debug for OAuth {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OAuth").field("server", &self.core.settings.server).finish_non_exhaustive()
+        f.debug_struct("OAuth").field("server", &self.core.settings.server_name).finish_non_exhaustive()
     }
 }

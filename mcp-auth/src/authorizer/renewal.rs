@@ -6,17 +6,16 @@ use std::time::Duration;
 use super::active_login::{ActiveLogin, Freshness, Origin};
 use super::clock;
 use super::core::Core;
-use super::error::OAuthFailure;
-use super::login_run::{LoginRun, dpop_key};
+use super::error::OAuthError;
+use super::login_run::dpop_key;
 use super::logins::SaveContext;
 use super::record::{SavedGrant, SavedLogin};
-use super::sender::unique_id;
-use crate::client::{Action, LoginError, Refresh, Save, Stored};
+use crate::client::{Action, LoginError, Refresh, Save};
 use crate::store::StoreError;
 
 /// How long to wait for another process that refreshes.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
-/// How often saving refreshed tokens is tried. The old refresh token is of no use any more, so it is worth a few attempts.
+/// How often saving is tried.
 const SAVE_ATTEMPTS: usize = 4;
 const SAVE_PAUSE: Duration = Duration::from_millis(50);
 
@@ -25,9 +24,9 @@ impl Core {
     ///
     /// It must run to its end once a request was sent, so it runs in a task of its own.
     pub(super) async fn renew(
-        &self,
+        self: &Arc<Self>,
         stale: Option<Arc<ActiveLogin>>,
-    ) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+    ) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
         let stale = stale.as_deref();
         // Without the lock first: most of the time another process has refreshed them.
         if let Some(renewed) = self.adopt_newer(&self.logins.load().await?, stale)? {
@@ -46,16 +45,21 @@ impl Core {
         };
         // Tokens that were refreshed a moment ago and are replaced already were refused: another refresh does not help.
         let was_refused = stale.is_some_and(ActiveLogin::is_refused_refresh);
-        let renewed = match grant {
-            Some(grant) if grant.grant.tokens.refresh_token.is_some() && !was_refused => self.refresh(grant).await,
-            grant if self.settings.is_unattended() => self.log_in_unattended(grant, saved).await,
+        let refreshed = match &grant {
+            Some(grant) if grant.grant.tokens.refresh_token.is_some() && !was_refused => {
+                self.refresh(grant.clone()).await
+            }
             _ => Ok(None),
+        };
+        let renewed = match refreshed {
+            Ok(None) if self.settings.is_unattended() => self.log_in_unattended(grant, saved).await.map(Some),
+            refreshed => refreshed,
         };
         drop(lock);
         match &renewed {
             Ok(Some(_)) => {}
             Ok(None) => self.set_active(None),
-            Err(error) => tracing::debug!(server = %self.settings.server, %error, "the tokens were not refreshed"),
+            Err(error) => tracing::debug!(server = %self.settings.server_name, %error, "the tokens were not refreshed"),
         }
         renewed
     }
@@ -65,7 +69,7 @@ impl Core {
         &self,
         saved: &SavedLogin,
         stale: Option<&ActiveLogin>,
-    ) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+    ) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
         let Some(grant) = &saved.grant else { return Ok(None) };
         if stale.is_some_and(|stale| stale.has_tokens_of(grant) || !stale.is_saved) {
             return Ok(None);
@@ -79,7 +83,7 @@ impl Core {
     }
 
     /// Refreshes tokens. The caller has the lock.
-    async fn refresh(&self, saved: SavedGrant) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
+    async fn refresh(&self, saved: SavedGrant) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
         let SavedGrant { grant, id, key, .. } = saved;
         let context = SaveContext { id: Arc::clone(&id), key: key.clone() };
         let described = key.as_deref().map(|key| dpop_key(key, self.settings.requires_dpop));
@@ -92,7 +96,10 @@ impl Core {
                     Err(error) => refresh.handle_failure(error),
                 },
                 Action::Save(save) => {
-                    is_saved &= self.save(save, &context).await;
+                    if let Err(error) = self.save(save, &context).await {
+                        tracing::warn!(server = %self.settings.server_name, %error, "refreshed tokens are kept in memory only");
+                        is_saved = false;
+                    }
                     refresh.handle_saved();
                 }
                 Action::Done(grant) => {
@@ -100,11 +107,11 @@ impl Core {
                     let saved = SavedGrant { grant: *grant, issued_at: clock::now(), id, key };
                     let active = self.activate(saved, Origin::Refresh, is_saved)?;
                     self.set_active(Some(Arc::clone(&active)));
-                    tracing::debug!(server = %self.settings.server, "the tokens were refreshed");
+                    tracing::debug!(server = %self.settings.server_name, "the tokens were refreshed");
                     return Ok(Some(active));
                 }
                 Action::Failed(error) if error.needs_login() => {
-                    tracing::info!(server = %self.settings.server, %error, "the login has ended");
+                    tracing::info!(server = %self.settings.server_name, %error, "the login has ended");
                     self.set_ended(error);
                     return Ok(None);
                 }
@@ -119,38 +126,14 @@ impl Core {
         }
     }
 
-    /// Saves a change, and returns whether that succeeded.
-    async fn save(&self, save: Save, context: &SaveContext) -> bool {
-        for attempt in 1.. {
-            match self.logins.apply(save.clone(), context).await {
-                Ok(()) => return true,
-                Err(error) if attempt == SAVE_ATTEMPTS => {
-                    tracing::warn!(server = %self.settings.server, %error, "refreshed tokens are kept in memory only");
-                    return false;
-                }
-                Err(_) => tokio::time::sleep(SAVE_PAUSE).await,
+    /// Saves a change. It is tried several times: what the authorization server issued is issued once.
+    pub(super) async fn save(&self, save: Save, context: &SaveContext) -> Result<(), StoreError> {
+        for _ in 1..SAVE_ATTEMPTS {
+            if self.logins.apply(save.clone(), context).await.is_ok() {
+                return Ok(());
             }
+            tokio::time::sleep(SAVE_PAUSE).await;
         }
-        false
-    }
-
-    /// Logs in without a user. The caller has the lock.
-    async fn log_in_unattended(
-        &self,
-        grant: Option<SavedGrant>,
-        saved: SavedLogin,
-    ) -> Result<Option<Arc<ActiveLogin>>, OAuthFailure> {
-        let key = self.dpop_key(grant.as_ref())?;
-        let id = grant.as_ref().map_or_else(|| unique_id().into(), |grant| Arc::clone(&grant.id));
-        let stored = Stored {
-            registrations: self.logins.registrations().await?,
-            grant: grant.map(|saved| saved.grant),
-            requested_scopes: saved.requested_scopes,
-        };
-        let (settings, sender, logins) = (&self.settings, &self.sender, &self.logins);
-        let context = SaveContext { id, key: key.clone() };
-        let run = LoginRun { settings, sender, logins, key, context, has_lock: true };
-        let grant = run.start(stored, &self.challenges()).await?;
-        self.use_login(grant, run.context).map(Some)
+        self.logins.apply(save, context).await
     }
 }

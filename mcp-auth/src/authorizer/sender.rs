@@ -27,8 +27,8 @@ impl Sender {
         &self,
         mut request: HttpRequest,
         dpop_key: Option<&SigningKey>,
-    ) -> Result<HttpResponse, client::FetchError> {
-        self.sign(&mut request, dpop_key).map_err(|error| client::FetchError::Signing(error.to_string()))?;
+    ) -> Result<HttpResponse, client::RequestError> {
+        self.sign(&mut request, dpop_key).map_err(|error| client::RequestError::Signing(error.to_string()))?;
         let limit = request.max_response_bytes;
         let response =
             self.fetcher.send_limited(to_http(&request)?, limit).await.map_err(|error| to_flow_error(&error))?;
@@ -68,9 +68,9 @@ pub(super) fn unique_id() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn to_http(request: &HttpRequest) -> Result<Request<Vec<u8>>, client::FetchError> {
+fn to_http(request: &HttpRequest) -> Result<Request<Vec<u8>>, client::RequestError> {
     // The errors of `http` have nothing of the values.
-    let invalid = |error: &dyn std::fmt::Display| client::FetchError::Refused(error.to_string());
+    let invalid = |error: &dyn std::fmt::Display| client::RequestError::Refused(error.to_string());
     let method = match request.method {
         HttpMethod::Get => Method::GET,
         HttpMethod::Post => Method::POST,
@@ -85,13 +85,13 @@ fn to_http(request: &HttpRequest) -> Result<Request<Vec<u8>>, client::FetchError
     Ok(built)
 }
 
-fn to_flow_error(error: &fetch::FetchError) -> client::FetchError {
+fn to_flow_error(error: &fetch::FetchError) -> client::RequestError {
     if matches!(error, fetch::FetchError::TooLarge { .. }) {
-        client::FetchError::TooLarge
+        client::RequestError::TooLarge
     } else if error.is_transient() {
-        client::FetchError::Unreachable(error.to_string())
+        client::RequestError::Unreachable(error.to_string())
     } else {
-        client::FetchError::Refused(error.to_string())
+        client::RequestError::Refused(error.to_string())
     }
 }
 

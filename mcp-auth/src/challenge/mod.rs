@@ -6,11 +6,11 @@ mod write;
 use crate::{Scopes, challenge::parse::Parser};
 
 /// The maximum length of the `WWW-Authenticate` header values that are read, in bytes. The rest is ignored.
-pub const MAX_HEADER_BYTES: usize = 16 * 1024;
+const MAX_HEADER_BYTES: usize = 16 * 1024;
 /// The maximum number of challenges that are read. The rest is ignored.
-pub const MAX_CHALLENGES: usize = 16;
+const MAX_CHALLENGES: usize = 16;
 /// The maximum number of parameters of one challenge that are read. The rest is ignored.
-pub const MAX_PARAMETERS: usize = 32;
+const MAX_PARAMETERS: usize = 32;
 
 /// One challenge of a `WWW-Authenticate` header.
 ///

@@ -33,7 +33,7 @@ impl Challenge {
         self.with_parameter("error", code)
     }
 
-    /// Adds a description of the refusal for a person (`error_description`).
+    /// Adds a description of the refusal for developers (`error_description`).
     #[must_use]
     pub fn error_description(self, description: impl Into<String>) -> Self {
         self.with_parameter("error_description", description)

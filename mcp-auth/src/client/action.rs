@@ -1,7 +1,10 @@
 //! What a flow wants done.
 
+use std::fmt;
+
 use super::{Grant, HttpRequest, LoginError, Registration};
 use crate::UnixTime;
+use crate::address::shown;
 
 /// What a flow wants done next.
 #[derive(Debug)]
@@ -9,9 +12,9 @@ use crate::UnixTime;
 pub enum Action {
     /// Send a request, then call `handle_response` or `handle_failure`.
     Fetch(HttpRequest),
-    /// Let a person agree in a browser, then call `handle_redirect` with the address that the browser was sent back to.
+    /// Let a user agree in a browser, then call `handle_redirect` with the address that the browser was sent back to.
     OpenBrowser(OpenBrowser),
-    /// Show a person where to enter which code. Nothing has to be reported back: go on polling.
+    /// Show a user where to enter which code. Nothing has to be reported back: go on polling.
     ShowDeviceCode(DeviceCode),
     /// Poll again at that time.
     WaitUntil(UnixTime),
@@ -32,7 +35,7 @@ pub enum Action {
     Idle,
 }
 
-/// A person has to agree in a browser.
+/// A user has to agree in a browser.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpenBrowser {
@@ -40,23 +43,22 @@ pub struct OpenBrowser {
     pub url: String,
     /// The address that the browser will be sent back to.
     pub redirect_uri: String,
-    /// The issuer of the authorization server, to tell the person who asks.
+    /// The issuer of the authorization server, to tell the user who asks.
     pub issuer: String,
 }
 
-impl std::fmt::Debug for OpenBrowser {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for OpenBrowser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The address has the state, which protects the redirect.
-        let endpoint = self.url.split('?').next().unwrap_or_default();
         f.debug_struct("OpenBrowser")
-            .field("endpoint", &endpoint)
+            .field("endpoint", &shown(&self.url))
             .field("redirect_uri", &self.redirect_uri)
             .field("issuer", &self.issuer)
             .finish()
     }
 }
 
-/// A person has to enter a code at another device.
+/// A user has to enter a code at another device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DeviceCode {
@@ -71,7 +73,7 @@ pub struct DeviceCode {
 }
 
 /// An assertion that the host of the client has to provide.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AssertionRequest {
     /// What the assertion is.
@@ -81,6 +83,16 @@ pub struct AssertionRequest {
     pub audience: String,
     /// The resource that access is wanted to.
     pub resource: String,
+}
+
+impl fmt::Debug for AssertionRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AssertionRequest")
+            .field("kind", &self.kind)
+            .field("audience", &self.audience)
+            .field("resource", &shown(&self.resource))
+            .finish()
+    }
 }
 
 /// What an assertion is.
@@ -94,7 +106,7 @@ pub enum AssertionKind {
 }
 
 /// A change of what is stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Save {
     /// Keep a registration. It replaces another one with the same issuer.
@@ -115,4 +127,19 @@ pub enum Save {
         /// The resource that the tokens are for.
         resource: String,
     },
+}
+
+impl fmt::Debug for Save {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Registration(registration) => f.debug_tuple("Registration").field(registration).finish(),
+            Self::ForgetRegistration { issuer, client_id } => {
+                f.debug_struct("ForgetRegistration").field("issuer", issuer).field("client_id", client_id).finish()
+            }
+            Self::Grant(grant) => f.debug_tuple("Grant").field(grant).finish(),
+            Self::ForgetGrant { issuer, resource } => {
+                f.debug_struct("ForgetGrant").field("issuer", issuer).field("resource", &shown(resource)).finish()
+            }
+        }
+    }
 }

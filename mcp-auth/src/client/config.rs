@@ -3,19 +3,19 @@
 use url::Url;
 
 use super::{ClientAuthentication, Grant, Registration};
-use crate::metadata::{Address, UnsafeAddress};
+use crate::address::{Address, UnsafeAddress};
 use crate::{Scopes, Secret};
 
 /// How a login obtains its tokens.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Flow {
-    /// A person agrees in a browser, which is sent back to an address of the client (authorization code with PKCE).
+    /// A user agrees in a browser, which is sent back to an address of the client (authorization code with PKCE).
     AuthorizationCode {
         /// The address that the browser is sent back to: `https`, or `http` to this machine.
         redirect_uri: String,
     },
-    /// A person enters a code at another device (RFC 8628).
+    /// A user enters a code at another device (RFC 8628).
     DeviceCode,
     /// The client acts for itself (client credentials).
     ClientCredentials,
@@ -74,7 +74,7 @@ impl IdentityProvider {
     }
 }
 
-/// A client that was registered with an authorization server by a person.
+/// A client that was registered with an authorization server by hand.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PreRegistered {
@@ -215,7 +215,7 @@ impl LoginConfig {
         })
     }
 
-    /// Sets the name of the client, which people see when they are asked to agree. Defaults to `MCP client`.
+    /// Sets the name of the client, which users see when they are asked to agree. Defaults to `MCP client`.
     pub fn client_name(mut self, name: impl Into<String>) -> Self {
         self.client_name = name.into();
         self
@@ -227,7 +227,7 @@ impl LoginConfig {
         self
     }
 
-    /// Sets the client that was registered with the authorization server by a person. It is preferred to all others.
+    /// Sets the client that was registered with the authorization server by hand. It is preferred to all others.
     pub fn pre_registered(mut self, client: PreRegistered) -> Self {
         self.pre_registered = Some(client);
         self
@@ -254,7 +254,7 @@ impl LoginConfig {
         self
     }
 
-    /// Sets whether a person can be asked for a client identifier if there is no other way to get one. Defaults to false.
+    /// Sets whether a user can be asked for a client identifier if there is no other way to get one. Defaults to false.
     pub const fn ask_for_client(mut self, can_ask: bool) -> Self {
         self.ask_for_client = can_ask;
         self
@@ -317,7 +317,7 @@ impl LoginConfig {
 pub struct Stored {
     /// The registrations of the client, each with another issuer.
     pub registrations: Vec<Registration>,
-    /// The tokens for this server. If they can be refreshed, the login tries that before it involves a person.
+    /// The tokens for this server. If they can be refreshed, the login tries that before it involves a user.
     pub grant: Option<Grant>,
     /// The scopes that were requested before for this server. They are requested again, so that nothing is lost.
     pub requested_scopes: Scopes,

@@ -5,12 +5,14 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::FetchError;
+use super::RequestError;
+use super::redaction::KnownSecrets;
 use crate::metadata::{InvalidMetadata, UnsafeAddress};
 
 /// The error of a flow.
 ///
-/// No variant contains a secret. Texts that an authorization server sent are limited to printable ASCII.
+/// No variant contains a secret: addresses are without their query, and texts that an authorization server sent are short, of
+/// printable ASCII, and without the secrets that it was sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoginError {
@@ -20,7 +22,7 @@ pub enum LoginError {
         /// The address of the request.
         url: String,
         /// What happened.
-        error: FetchError,
+        error: RequestError,
     },
     /// A server failed, or is overloaded.
     #[error("{url} responded with status {status}")]
@@ -107,7 +109,7 @@ pub enum LoginError {
         /// The issuer of the authorization server.
         issuer: String,
         /// The reason.
-        error: OAuthError,
+        error: ErrorResponse,
     },
     /// The response to a registration cannot be used.
     #[error("the response to the registration cannot be used: {0}")]
@@ -121,9 +123,9 @@ pub enum LoginError {
     /// The authorization response cannot be used.
     #[error("the authorization response cannot be used: {0}")]
     InvalidResponse(&'static str),
-    /// The person or the authorization server did not agree.
+    /// The user or the authorization server did not agree.
     #[error("authorization was refused: {0}")]
-    AuthorizationRefused(OAuthError),
+    AuthorizationRefused(ErrorResponse),
     /// The code was not entered in time.
     #[error("the code was not entered in time")]
     CodeExpired,
@@ -136,7 +138,7 @@ pub enum LoginError {
         /// The address of the token endpoint.
         url: String,
         /// The reason.
-        error: OAuthError,
+        error: ErrorResponse,
     },
     /// The response of a token endpoint cannot be used.
     #[error("the response of the token endpoint cannot be used: {0}")]
@@ -146,7 +148,7 @@ pub enum LoginError {
     Dpop(&'static str),
     /// The refresh token is no longer valid. Only a new login helps.
     #[error("the login has ended ({0}): log in again")]
-    LoginEnded(OAuthError),
+    LoginEnded(ErrorResponse),
     /// There is no refresh token. Only a new login helps.
     #[error("the login has ended, as there is no refresh token: log in again")]
     NoRefreshToken,
@@ -161,7 +163,7 @@ impl LoginError {
     pub fn is_transient(&self) -> bool {
         let is_outage = matches!(
             self,
-            Self::Fetch { error: FetchError::Unreachable(_), .. }
+            Self::Fetch { error: RequestError::Unreachable(_), .. }
                 | Self::Status { status: 408 | 425 | 429 | 500.., .. }
         );
         is_outage || self.is_refusal("temporarily_unavailable") || self.is_refusal("server_error")
@@ -182,26 +184,40 @@ impl LoginError {
 /// An error that an authorization server responded with (RFC 6749).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct OAuthError {
+pub struct ErrorResponse {
     /// The error, such as `invalid_grant` or `access_denied`.
     pub code: String,
     /// The description for developers.
     pub description: Option<String>,
 }
 
-/// The maximum length of texts of errors that are kept, in characters.
-const MAX_ERROR_CHARACTERS: usize = 300;
+/// The errors that flows react to. They are no secrets, whatever a client has chosen for one.
+const KNOWN_CODES: [&str; 12] = [
+    "access_denied",
+    "authorization_pending",
+    "expired_token",
+    "invalid_client",
+    "invalid_grant",
+    "invalid_request",
+    "server_error",
+    "slow_down",
+    "temporarily_unavailable",
+    "unauthorized_client",
+    "unsupported_token_type",
+    "use_dpop_nonce",
+];
 
-impl OAuthError {
+impl ErrorResponse {
     /// Creates an error from texts that a peer sent.
-    #[must_use]
-    pub fn new(code: &str, description: Option<&str>) -> Self {
-        let description = description.map(printable).filter(|description| !description.is_empty());
-        Self { code: printable(code), description }
+    pub(crate) fn new(code: &str, description: Option<&str>, secrets: &KnownSecrets) -> Self {
+        let is_known = KNOWN_CODES.contains(&code);
+        let code = if is_known { code.to_owned() } else { secrets.redact(code) };
+        let description = description.map(|text| secrets.redact(text)).filter(|description| !description.is_empty());
+        Self { code, description }
     }
 
     /// Reads the body of a response of an endpoint.
-    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8], secrets: &KnownSecrets) -> Option<Self> {
         #[derive(Deserialize)]
         struct Body {
             error: String,
@@ -218,7 +234,7 @@ impl OAuthError {
             Some(Description::Text(text)) => Some(&**text),
             Some(Description::Other(_)) | None => None,
         };
-        Some(Self::new(&body.error, description)).filter(|error| !error.code.is_empty())
+        Some(Self::new(&body.error, description, secrets)).filter(|error| !error.code.is_empty())
     }
 
     pub(crate) fn is(&self, code: &str) -> bool {
@@ -226,12 +242,7 @@ impl OAuthError {
     }
 }
 
-/// Leaves only what can be shown in a terminal, a log and a header.
-fn printable(text: &str) -> String {
-    text.chars().filter(|character| matches!(character, ' '..='~')).take(MAX_ERROR_CHARACTERS).collect()
-}
-
-impl fmt::Display for OAuthError {
+impl fmt::Display for ErrorResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.code)?;
         match &self.description {
@@ -241,4 +252,4 @@ impl fmt::Display for OAuthError {
     }
 }
 
-impl std::error::Error for OAuthError {}
+impl std::error::Error for ErrorResponse {}

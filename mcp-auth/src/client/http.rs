@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::Secret;
+use crate::address::shown;
 
 /// A request that a flow wants sent.
 #[derive(Clone)]
@@ -17,7 +18,7 @@ pub struct HttpRequest {
     pub headers: Vec<(&'static str, Secret)>,
     /// The body. It can contain secrets.
     pub body: Option<Secret>,
-    /// The maximum length of the body of the response. A longer one is reported as [`FetchError::TooLarge`].
+    /// The maximum length of the body of the response. A longer one is reported as [`RequestError::TooLarge`].
     pub max_response_bytes: usize,
     /// Whether redirects to the same origin can be followed. Requests with secrets are never sent to another place.
     pub may_redirect: bool,
@@ -131,11 +132,6 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// Returns what can be shown of an address. Its query may contain a key.
-pub(super) fn shown(url: &str) -> &str {
-    url.split('?').next().unwrap_or_default()
-}
-
 /// A response to an [`HttpRequest`].
 #[derive(Clone)]
 #[non_exhaustive]
@@ -182,7 +178,7 @@ impl Drop for HttpResponse {
 /// The error of a request that got no response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum FetchError {
+pub enum RequestError {
     /// The server could not be reached, or the connection broke, or it took too long.
     #[error("it cannot be reached: {0}")]
     Unreachable(String),

@@ -14,25 +14,25 @@ mod error;
 mod grant;
 mod http;
 mod login;
+mod outbox;
+mod redaction;
 mod refresh;
 mod register;
 mod registration;
 mod revocation;
-mod step_up;
 mod tokens;
 
 pub use action::{Action, AssertionKind, AssertionRequest, DeviceCode, OpenBrowser, Save};
 pub use config::{
     DpopKey, Flow, IdentityProvider, InvalidConfig, LoginConfig, PreRegistered, Stored, SubjectTokenType,
 };
-pub use endpoint::{DpopNonce, MAX_TOKEN_BYTES, MAX_TOKEN_RESPONSE_BYTES};
-pub use error::{LoginError, OAuthError};
+#[cfg(feature = "authorizer")]
+pub(crate) use endpoint::DpopNonce;
+pub use error::{ErrorResponse, LoginError};
 pub use grant::Grant;
-pub use http::{ClientAssertion, DpopProof, FetchError, HttpMethod, HttpRequest, HttpResponse};
+pub use http::{ClientAssertion, DpopProof, HttpMethod, HttpRequest, HttpResponse, RequestError};
 pub use login::{Login, RedirectError};
 pub use refresh::Refresh;
-pub use register::MAX_REGISTRATION_RESPONSE_BYTES;
 pub use registration::{ClientAuthentication, Registration};
 pub use revocation::Revocation;
-pub use step_up::StepUps;
 pub use tokens::{TokenType, Tokens};

@@ -1,11 +1,10 @@
 //! Refreshing tokens.
 
-use std::collections::VecDeque;
-
 use super::endpoint::{ClientCredentials, EndpointCall, Form, Reply, TokenExpectations, grant_types, read_tokens};
-use super::{Action, DpopKey, FetchError, Grant, HttpResponse, LoginError, OAuthError, Save};
+use super::outbox::Outbox;
+use super::{Action, DpopKey, ErrorResponse, Grant, HttpResponse, LoginError, RequestError, Save};
 use crate::UnixTime;
-use crate::metadata::Address;
+use crate::address::{Address, shown};
 
 /// A refresh of tokens, as a machine without I/O. It is driven like a [`Login`](super::Login).
 ///
@@ -19,21 +18,20 @@ use crate::metadata::Address;
 pub struct Refresh {
     grant: Grant,
     call: Option<EndpointCall>,
-    outbox: VecDeque<Action>,
-    is_saving: bool,
+    outbox: Outbox,
 }
 
 impl Refresh {
     /// Creates a refresh of the tokens of a grant. The key is needed if they are bound to it.
     #[must_use]
     pub fn new(grant: Grant, key: Option<&DpopKey>) -> Self {
-        let mut refresh = Self { grant, call: None, outbox: VecDeque::new(), is_saving: false };
+        let mut refresh = Self { grant, call: None, outbox: Outbox::default() };
         match refresh.start(key) {
             Ok(mut call) => {
-                refresh.outbox.push_back(Action::Fetch(call.request()));
+                refresh.outbox.push(Action::Fetch(call.request()));
                 refresh.call = Some(call);
             }
-            Err(error) => refresh.outbox.push_back(Action::Failed(error)),
+            Err(error) => refresh.outbox.fail(error),
         }
         refresh
     }
@@ -46,25 +44,20 @@ impl Refresh {
         }
         let endpoint = Address::parse(&grant.token_endpoint).map_err(|reason| LoginError::UnsafeAddress {
             what: "token endpoint",
-            url: grant.token_endpoint.clone(),
+            url: shown(&grant.token_endpoint),
             reason,
         })?;
         let form = Form::grant(grant_types::REFRESH_TOKEN)
-            .with("refresh_token", refresh_token.clone())
+            .with_secret("refresh_token", refresh_token.clone())
             .with("resource", grant.resource.as_str());
         let client = ClientCredentials::of(&grant.registration);
-        Ok(EndpointCall::new(&endpoint, &client, form, grant.is_dpop_bound()))
+        Ok(EndpointCall::new(&endpoint, &client, form, grant.is_dpop_bound()).knowing(&grant.secrets()))
     }
 
     /// Returns what to do next.
     #[must_use]
     pub fn poll(&mut self) -> Action {
-        if self.is_saving {
-            return Action::Idle;
-        }
-        let action = self.outbox.pop_front().unwrap_or(Action::Idle);
-        self.is_saving = matches!(action, Action::Save(_));
-        action
+        self.outbox.poll().unwrap_or(Action::Idle)
     }
 
     /// Reports the response to an [`Action::Fetch`].
@@ -75,65 +68,61 @@ impl Refresh {
         let Some(mut call) = self.call.take() else { return };
         match call.handle_response(response) {
             Ok(Reply::Repeat(request)) => {
-                self.outbox.push_back(Action::Fetch(request));
+                self.outbox.push(Action::Fetch(request));
                 self.call = Some(call);
             }
             Ok(Reply::Response(response)) => self.finish(now, &call, &response),
-            Err(error) => self.outbox.push_back(Action::Failed(error)),
+            Err(error) => self.outbox.fail(error),
         }
     }
 
     fn finish(&mut self, now: UnixTime, call: &EndpointCall, response: &HttpResponse) {
-        let expected = TokenExpectations {
-            url: call.url(),
-            requested: &self.grant.tokens.scopes,
-            has_proof: call.has_proof(),
-            must_be_bound: self.grant.is_dpop_bound(),
-        };
+        let expected =
+            TokenExpectations { call, requested: &self.grant.tokens.scopes, must_be_bound: self.grant.is_dpop_bound() };
         match read_tokens(now, response, &expected) {
             Ok(mut tokens) => {
                 // Without a new refresh token, the old one stays valid.
                 tokens.refresh_token = tokens.refresh_token.or_else(|| self.grant.tokens.refresh_token.clone());
                 self.grant.tokens = tokens;
                 let grant = Box::new(self.grant.clone());
-                self.outbox.push_back(Action::Save(Save::Grant(grant.clone())));
-                self.outbox.push_back(Action::Done(grant));
+                self.outbox.save(Save::Grant(grant.clone()));
+                self.outbox.push(Action::Done(grant));
             }
             Err(LoginError::TokenRefused { error, .. }) if error.is("invalid_grant") => self.give_up(error),
             Err(error) => {
                 self.forget_unknown_client(&error);
-                self.outbox.push_back(Action::Failed(error));
+                self.outbox.fail(error);
             }
         }
     }
 
     /// Drops the tokens: only this error says that the refresh token is not valid any more.
-    fn give_up(&mut self, error: OAuthError) {
+    fn give_up(&mut self, error: ErrorResponse) {
         let Grant { issuer, resource, .. } = self.grant.clone();
-        self.outbox.push_back(Action::Save(Save::ForgetGrant { issuer, resource }));
-        self.outbox.push_back(Action::Failed(LoginError::LoginEnded(error)));
+        self.outbox.save(Save::ForgetGrant { issuer, resource });
+        self.outbox.fail(LoginError::LoginEnded(error));
     }
 
     /// Drops a registration that the authorization server has forgotten, so that the next login makes a new one.
     fn forget_unknown_client(&mut self, error: &LoginError) {
         if error.is_refusal("invalid_client") && self.grant.registration.is_dynamic {
             let (issuer, client_id) = (self.grant.issuer.clone(), self.grant.registration.client_id.clone());
-            self.outbox.push_back(Action::Save(Save::ForgetRegistration { issuer, client_id }));
+            self.outbox.save(Save::ForgetRegistration { issuer, client_id });
         }
     }
 
     /// Reports that an [`Action::Fetch`] got no response.
-    pub fn handle_failure(&mut self, error: FetchError) {
+    pub fn handle_failure(&mut self, error: RequestError) {
         if !self.outbox.is_empty() {
             return;
         }
         if let Some(call) = self.call.take() {
-            self.outbox.push_back(Action::Failed(LoginError::Fetch { url: call.url().to_owned(), error }));
+            self.outbox.fail(LoginError::Fetch { url: call.url().to_owned(), error });
         }
     }
 
     /// Reports that an [`Action::Save`] was done.
     pub const fn handle_saved(&mut self) {
-        self.is_saving = false;
+        self.outbox.handle_saved();
     }
 }

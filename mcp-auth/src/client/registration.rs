@@ -24,7 +24,7 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Creates the registration of a public client that a person registered.
+    /// Creates the registration of a public client that was registered by hand.
     pub fn new(issuer: impl Into<String>, client_id: impl Into<String>) -> Self {
         Self {
             issuer: issuer.into(),

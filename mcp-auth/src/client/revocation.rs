@@ -3,9 +3,10 @@
 use std::collections::VecDeque;
 
 use super::endpoint::{ClientCredentials, EndpointCall, Form};
-use super::{Action, FetchError, Grant, HttpResponse, LoginError, OAuthError, Save};
+use super::outbox::Outbox;
+use super::{Action, Grant, HttpResponse, LoginError, RequestError, Save};
 use crate::Secret;
-use crate::metadata::Address;
+use crate::address::Address;
 
 /// A log-out, as a machine without I/O: revokes the tokens where the authorization server can do that (RFC 7009), and drops them.
 ///
@@ -16,10 +17,9 @@ pub struct Revocation {
     grant: Grant,
     /// The requests that are not sent yet: the refresh token first, as its end often is the end of all tokens.
     calls: VecDeque<EndpointCall>,
-    current: Option<String>,
+    current: Option<EndpointCall>,
     error: Option<LoginError>,
-    outbox: VecDeque<Action>,
-    is_saving: bool,
+    outbox: Outbox,
 }
 
 impl Revocation {
@@ -30,27 +30,27 @@ impl Revocation {
         // The endpoint was checked before it was stored; one that is not an address any more is as good as none.
         if let Some(endpoint) = grant.revocation_endpoint.as_deref().and_then(|url| Address::parse(url).ok()) {
             let call = |token: &Secret, hint| {
-                let form = Form::default().with("token", token.clone()).with("token_type_hint", hint);
-                EndpointCall::new(&endpoint, &ClientCredentials::of(&grant.registration), form, false)
+                let form = Form::default().with_secret("token", token.clone()).with("token_type_hint", hint);
+                let client = ClientCredentials::of(&grant.registration);
+                EndpointCall::new(&endpoint, &client, form, false).knowing(&grant.secrets())
             };
             calls.extend(grant.tokens.refresh_token.as_ref().map(|token| call(token, "refresh_token")));
             calls.push_back(call(&grant.tokens.access_token, "access_token"));
         }
-        let mut revocation =
-            Self { grant, calls, current: None, error: None, outbox: VecDeque::new(), is_saving: false };
+        let mut revocation = Self { grant, calls, current: None, error: None, outbox: Outbox::default() };
         let Grant { issuer, resource, .. } = revocation.grant.clone();
-        revocation.outbox.push_back(Action::Save(Save::ForgetGrant { issuer, resource }));
+        revocation.outbox.save(Save::ForgetGrant { issuer, resource });
         revocation.advance();
         revocation
     }
 
     fn advance(&mut self) {
         if let Some(mut call) = self.calls.pop_front() {
-            self.outbox.push_back(Action::Fetch(call.request()));
-            self.current = Some(call.url().to_owned());
+            self.outbox.push(Action::Fetch(call.request()));
+            self.current = Some(call);
             return;
         }
-        self.outbox.push_back(match self.error.take() {
+        self.outbox.push(match self.error.take() {
             Some(error) => Action::Failed(error),
             None => Action::Done(Box::new(self.grant.clone())),
         });
@@ -59,47 +59,36 @@ impl Revocation {
     /// Returns what to do next. [`Action::Done`] has the grant that was given up.
     #[must_use]
     pub fn poll(&mut self) -> Action {
-        if self.is_saving {
-            return Action::Idle;
-        }
-        let action = self.outbox.pop_front().unwrap_or(Action::Idle);
-        self.is_saving = matches!(action, Action::Save(_));
-        action
+        self.outbox.poll().unwrap_or(Action::Idle)
     }
 
     /// Reports the response to an [`Action::Fetch`].
     pub fn handle_response(&mut self, response: &HttpResponse) {
-        let Some(url) = self.take_current() else { return };
+        let Some(call) = self.take_current() else { return };
         if !response.is_success() {
-            let error = OAuthError::parse(&response.body).filter(|_| response.status < 500);
-            let error = match error {
-                // Some servers can only revoke refresh tokens.
-                Some(error) if error.is("unsupported_token_type") => None,
-                Some(error) => Some(LoginError::TokenRefused { url, error }),
-                None => Some(LoginError::Status { url, status: response.status }),
-            };
-            self.error = self.error.take().or(error);
+            let error = call.refusal(response);
+            // Some servers can only revoke refresh tokens.
+            if !error.is_refusal("unsupported_token_type") {
+                self.error.get_or_insert(error);
+            }
         }
         self.advance();
     }
 
     /// Reports that an [`Action::Fetch`] got no response.
-    pub fn handle_failure(&mut self, error: FetchError) {
-        let Some(url) = self.take_current() else { return };
-        self.error.get_or_insert(LoginError::Fetch { url, error });
+    pub fn handle_failure(&mut self, error: RequestError) {
+        let Some(call) = self.take_current() else { return };
+        self.error.get_or_insert_with(|| LoginError::Fetch { url: call.url().to_owned(), error });
         self.advance();
     }
 
     /// Reports that an [`Action::Save`] was done.
     pub const fn handle_saved(&mut self) {
-        self.is_saving = false;
+        self.outbox.handle_saved();
     }
 
-    /// Returns the address of the request in flight.
-    fn take_current(&mut self) -> Option<String> {
-        if !self.outbox.is_empty() || self.is_saving {
-            return None;
-        }
-        self.current.take()
+    /// Returns the request in flight.
+    fn take_current(&mut self) -> Option<EndpointCall> {
+        if self.outbox.is_empty() { self.current.take() } else { None }
     }
 }

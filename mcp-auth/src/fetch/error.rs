@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use url::Url;
 
-use super::RefusedAddress;
+use crate::address::{UnsafeAddress, shown};
 
 /// The error of a request that got no response which can be used.
 ///
@@ -19,7 +19,7 @@ pub enum FetchError {
         /// The address.
         address: String,
         /// The reason.
-        reason: RefusedAddress,
+        reason: UnsafeAddress,
     },
     /// The text is no URL, or the request is invalid in another way.
     #[error("the request cannot be sent: {0}")]
@@ -71,8 +71,8 @@ impl FetchError {
         .to_owned();
         let mut source = error.source();
         while let Some(cause) = source {
-            if let Some(refused) = cause.downcast_ref::<RefusedAddress>() {
-                return Self::Refused { address: shown(url), reason: *refused };
+            if let Some(refused) = cause.downcast_ref::<UnsafeAddress>() {
+                return Self::Refused { address: shown(url.as_str()), reason: *refused };
             }
             let text = cause.to_string();
             if !reason.ends_with(&text) {
@@ -81,14 +81,6 @@ impl FetchError {
             }
             source = cause.source();
         }
-        Self::Network { address: shown(url), reason }
+        Self::Network { address: shown(url.as_str()), reason }
     }
-}
-
-/// Returns an address without its query, which may have secrets, and of a length that fits in an error.
-pub(super) fn shown(url: &Url) -> String {
-    const MAX_CHARS: usize = 200;
-    let origin = url.origin().ascii_serialization();
-    let text = if origin == "null" { format!("{}:", url.scheme()) } else { format!("{origin}{}", url.path()) };
-    if text.len() > MAX_CHARS { format!("{}...", text.chars().take(MAX_CHARS).collect::<String>()) } else { text }
 }

@@ -9,9 +9,10 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, ClientBuilder};
 use url::Url;
 
-use super::address::AddressPolicy;
-use super::error::{FetchError, shown};
+use super::error::FetchError;
+use super::policy::AddressPolicy;
 use super::resolver::{CheckedResolver, Lookup, system_lookup};
+use crate::address::shown;
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 const DEFAULT_BODY_LIMIT: usize = 256 * 1024;
@@ -91,7 +92,7 @@ impl Fetcher {
     ) -> Result<Response<Vec<u8>>, FetchError> {
         let (head, body) = request.into_parts();
         let url = Url::parse(&head.uri.to_string()).map_err(|error| FetchError::Invalid(error.to_string()))?;
-        let address = shown(&url);
+        let address = shown(url.as_str());
         let follow = self.follow(url, &head.method, &head.headers, body, body_limit);
         let timeout = self.timeout;
         tokio::time::timeout(timeout, follow).await.unwrap_or(Err(FetchError::Timeout { address, timeout }))
@@ -107,7 +108,7 @@ impl Fetcher {
     ) -> Result<Response<Vec<u8>>, FetchError> {
         for _ in 0..=MAX_REDIRECTS {
             if let Err(reason) = self.policy.check_url(&url) {
-                return Err(FetchError::Refused { address: shown(&url), reason });
+                return Err(FetchError::Refused { address: shown(url.as_str()), reason });
             }
             let request = self.client.request(method.clone(), url.clone()).headers(headers.clone());
             let request = if body.is_empty() { request } else { request.body(body.clone()) };
@@ -115,14 +116,15 @@ impl Fetcher {
             if !response.status().is_redirection() {
                 return read(response, &url, body_limit).await;
             }
-            url = redirected(&url, method, &response).ok_or_else(|| FetchError::Redirected { address: shown(&url) })?;
+            url = redirected(&url, method, &response)
+                .ok_or_else(|| FetchError::Redirected { address: shown(url.as_str()) })?;
         }
-        Err(FetchError::Redirected { address: shown(&url) })
+        Err(FetchError::Redirected { address: shown(url.as_str()) })
     }
 }
 
 async fn read(mut response: reqwest::Response, url: &Url, limit: usize) -> Result<Response<Vec<u8>>, FetchError> {
-    let too_large = || FetchError::TooLarge { address: shown(url), limit };
+    let too_large = || FetchError::TooLarge { address: shown(url.as_str()), limit };
     if response.content_length().is_some_and(|length| length > limit as u64) {
         return Err(too_large());
     }
@@ -142,7 +144,9 @@ async fn read(mut response: reqwest::Response, url: &Url, limit: usize) -> Resul
 /// Returns where a response redirects to, if that may be followed.
 fn redirected(url: &Url, method: &Method, response: &reqwest::Response) -> Option<Url> {
     let location = response.headers().get(LOCATION)?.to_str().ok()?;
-    let next = url.join(location).ok()?;
+    let mut next = url.join(location).ok()?;
+    // It is for browsers, and is not sent.
+    next.set_fragment(None);
     (method == Method::GET && next.origin() == url.origin()).then_some(next)
 }
 

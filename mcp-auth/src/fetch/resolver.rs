@@ -7,7 +7,8 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::address::{AddressPolicy, RefusedAddress, is_loopback_address, is_loopback_name};
+use super::policy::AddressPolicy;
+use crate::address::{UnsafeAddress, is_loopback_ip, is_loopback_name};
 
 /// Resolves names, and returns only addresses that may be requested.
 ///
@@ -33,11 +34,11 @@ impl Resolve for CheckedResolver {
             let found = lookup(name).await?;
             // Plain HTTP is allowed to names of this machine, so these must not lead elsewhere.
             let may_request = |address: &SocketAddr| {
-                policy.check_address(address.ip()).is_ok() && (!is_local || is_loopback_address(address.ip()))
+                policy.check_ip(address.ip()).is_ok() && (!is_local || is_loopback_ip(address.ip()))
             };
             let allowed: Vec<_> = found.iter().copied().filter(may_request).collect();
             if allowed.is_empty() && !found.is_empty() {
-                return Err(Box::new(RefusedAddress::Private) as Box<dyn Error + Send + Sync>);
+                return Err(Box::new(UnsafeAddress::Private) as Box<dyn Error + Send + Sync>);
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })

@@ -11,6 +11,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::address::UnsafeAddress;
 
 /// Serves each connection with a function, and counts them.
 async fn serve<F, W>(respond: F) -> (SocketAddr, Arc<AtomicUsize>)
@@ -78,7 +79,7 @@ async fn a_public_server_gets_no_request_sent_inwards() {
     ];
     for url in inwards {
         let error = public.get(&url).await.unwrap_err();
-        assert!(matches!(error, FetchError::Refused { reason: RefusedAddress::Private, .. }), "{url}: {error}");
+        assert!(matches!(error, FetchError::Refused { reason: UnsafeAddress::Private, .. }), "{url}: {error}");
         assert!(!error.is_transient());
     }
     assert_eq!(connections.load(Ordering::SeqCst), 0);
@@ -102,7 +103,7 @@ async fn a_name_that_resolves_inwards_is_refused_after_resolution() {
     {
         let fetcher = Fetcher::builder(AddressPolicy::Public).lookup(resolves_to(&[inside])).build().unwrap();
         let error = fetcher.get(&format!("https://rebound.example.com:{}/", address.port())).await.unwrap_err();
-        assert!(matches!(error, FetchError::Refused { reason: RefusedAddress::Private, .. }), "{inside}: {error:?}");
+        assert!(matches!(error, FetchError::Refused { reason: UnsafeAddress::Private, .. }), "{inside}: {error:?}");
     }
     assert_eq!(connections.load(Ordering::SeqCst), 0);
 }
@@ -118,7 +119,7 @@ async fn plain_http_to_a_name_of_this_machine_stays_on_this_machine() {
 async fn redirects_are_followed_within_the_origin() {
     let (address, connections) = serve(|head, socket| async move {
         let response = match head.split(' ').nth(1) {
-            Some("/1") => "HTTP/1.1 302 Found\r\nlocation: /2\r\ncontent-length: 0\r\n\r\n",
+            Some("/1") => "HTTP/1.1 302 Found\r\nlocation: /2#part\r\ncontent-length: 0\r\n\r\n",
             Some("/2") => "HTTP/1.1 307 Temporary Redirect\r\nlocation: 3?x=y\r\ncontent-length: 0\r\n\r\n",
             Some("/3?x=y") => "HTTP/1.1 200 OK\r\ncontent-length: 4\r\n\r\nhere",
             _ => "HTTP/1.1 302 Found\r\nlocation: /loop\r\ncontent-length: 0\r\n\r\n",

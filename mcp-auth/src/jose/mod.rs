@@ -9,4 +9,4 @@ mod signing_key;
 pub use assertion::AssertionClaims;
 pub use dpop::DpopClaims;
 pub use jwk::PublicJwk;
-pub use signing_key::{InvalidKey, SigningAlgorithm, SigningError, SigningKey};
+pub use signing_key::{InvalidKey, KeyAlgorithm, SigningError, SigningKey};

@@ -44,7 +44,7 @@ enum KeyPair {
 /// An algorithm that keys sign with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SigningAlgorithm {
+pub enum KeyAlgorithm {
     /// ECDSA on the curve P-256 with SHA-256.
     Es256,
     /// RSA (PKCS #1 v1.5) with SHA-256.
@@ -53,7 +53,7 @@ pub enum SigningAlgorithm {
     EdDsa,
 }
 
-impl SigningAlgorithm {
+impl KeyAlgorithm {
     /// Returns the name that the algorithm has in tokens.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
@@ -65,7 +65,7 @@ impl SigningAlgorithm {
     }
 }
 
-impl fmt::Display for SigningAlgorithm {
+impl fmt::Display for KeyAlgorithm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -129,11 +129,11 @@ impl SigningKey {
 
     /// Returns the algorithm that the key signs with.
     #[must_use]
-    pub const fn algorithm(&self) -> SigningAlgorithm {
+    pub const fn algorithm(&self) -> KeyAlgorithm {
         match self.pair {
-            KeyPair::Es256(_) => SigningAlgorithm::Es256,
-            KeyPair::Rs256(_) => SigningAlgorithm::Rs256,
-            KeyPair::Ed25519(_) => SigningAlgorithm::EdDsa,
+            KeyPair::Es256(_) => KeyAlgorithm::Es256,
+            KeyPair::Rs256(_) => KeyAlgorithm::Rs256,
+            KeyPair::Ed25519(_) => KeyAlgorithm::EdDsa,
         }
     }
 

@@ -10,7 +10,7 @@ use super::InvalidMetadata;
 pub struct AuthorizationServerMetadata {
     /// The identifier of the server. It is a URL, but it is kept and compared as the text that was received.
     pub issuer: String,
-    /// Where a person is sent to agree.
+    /// Where a user is sent to agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authorization_endpoint: Option<String>,
     /// Where tokens are issued.

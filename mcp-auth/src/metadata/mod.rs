@@ -1,14 +1,14 @@
 //! The documents by which resources and authorization servers describe themselves (RFC 9728, RFC 8414, OpenID Connect Discovery),
 //! and the addresses that they are published at.
 
-mod address;
 mod authorization_server;
 mod protected_resource;
 pub mod well_known;
 
-pub use address::{Address, UnsafeAddress};
 pub use authorization_server::AuthorizationServerMetadata;
 pub use protected_resource::ProtectedResourceMetadata;
+
+pub use crate::address::{Address, UnsafeAddress};
 
 /// The maximum length of a metadata document, in bytes.
 pub const MAX_METADATA_BYTES: usize = 256 * 1024;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::InvalidMetadata;
-use super::address::has_stray_characters;
+use crate::address::has_stray_characters;
 
 /// The metadata of a protected resource, which is an MCP server (RFC 9728).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct ProtectedResourceMetadata {
     /// How tokens can be sent: `header`, `body`, `query`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bearer_methods_supported: Option<Vec<String>>,
-    /// The name of the resource for people.
+    /// The name of the resource for users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resource_name: Option<String>,
     /// The address of documentation for developers.

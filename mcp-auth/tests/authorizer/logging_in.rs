@@ -3,14 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcp_auth::Scopes;
 use mcp_auth::authorizer::{
-    AssertionSource, DevicePrompt, LoginPrompt, LoopbackListener, OAuthFailure, PendingLogin, PromptError,
-    RedirectCheck, async_trait,
+    DevicePrompt, LoginPrompt, LoopbackListener, OAuthError, PendingLogin, PromptError, RedirectCheck, async_trait,
 };
-use mcp_auth::client::{AssertionKind, AssertionRequest, ClientAuthentication, DeviceCode, OpenBrowser, PreRegistered};
-use mcp_auth::jose::SigningKey;
+use mcp_auth::client::{DeviceCode, OpenBrowser};
 use mcp_auth::store::{FileStore, MemoryStore};
-use mcp_auth::{Scopes, Secret};
 
 use crate::support::{Agreeing, Servers, claims};
 use crate::{Directory, connect, oauth, ping};
@@ -84,12 +82,45 @@ async fn a_login_is_cancelled_when_no_call_waits_for_it_any_more() {
 }
 
 #[tokio::test]
+async fn tokens_of_a_login_that_is_cancelled_after_they_were_requested_are_kept() {
+    for device in [false, true] {
+        let servers = Servers::start().await;
+        servers.ledger().delay = Duration::from_millis(500);
+        let store = MemoryStore::new();
+        let agreeing = Agreeing::default();
+        let login = || {
+            let builder = oauth(&servers).store(store.clone());
+            let builder =
+                if device { builder.device_prompt(Device::default()) } else { builder.prompt(agreeing.clone()) };
+            builder.build().unwrap()
+        };
+        let (first, waited) = (login(), servers.clone());
+        let waiting = tokio::spawn({
+            let first = first.clone();
+            async move { first.login().await }
+        });
+        while waited.ledger().token_requests == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        waiting.abort();
+        assert!(waiting.await.unwrap_err().is_cancelled());
+        assert_eq!(servers.ledger().logins, 0, "the tokens are not issued yet");
+        tokio::time::sleep(Duration::from_millis(800)).await;
+        assert_eq!(servers.ledger().logins, 1);
+        assert!(first.is_logged_in().await.unwrap());
+        // Another process has them, too.
+        assert_eq!(ping(&connect(&servers, &login()).await.unwrap()).await.unwrap(), "pong");
+        assert_eq!(servers.ledger().logins, 1, "no user has to log in again");
+    }
+}
+
+#[tokio::test]
 async fn a_login_that_takes_too_long_fails() {
     let servers = Servers::start().await;
     let slow = Agreeing { delay: Duration::from_secs(60), ..Agreeing::default() };
     let oauth = oauth(&servers).prompt(slow).login_timeout(Duration::from_millis(100)).build().unwrap();
     let error = oauth.login().await.unwrap_err();
-    assert!(matches!(error, OAuthFailure::TimedOut(_)), "{error:?}");
+    assert!(matches!(error, OAuthError::TimedOut(_)), "{error:?}");
 }
 
 #[tokio::test]
@@ -114,6 +145,39 @@ async fn a_call_that_needs_more_scopes_gets_them_and_is_repeated() {
     servers.ledger().needed_scope = Some("books:read".to_owned());
     assert_eq!(ping(&client).await.unwrap(), "pong");
     assert_eq!(servers.ledger().logins, 2);
+}
+
+// covers: AU-44
+#[tokio::test]
+async fn step_ups_that_help_are_not_limited_and_those_in_vain_are() {
+    let servers = Servers::start().await;
+    let agreeing = Agreeing::default();
+    let oauth = oauth(&servers).prompt(agreeing.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    for index in 0..8 {
+        servers.ledger().needed_scope = Some(format!("scope:{index}"));
+        assert_eq!(ping(&client).await.unwrap(), "pong", "{index}");
+    }
+    let asked = || *agreeing.asked.lock().unwrap();
+    assert_eq!(asked(), 9);
+
+    // The server does not accept what it demands.
+    servers.ledger().granted_scope = Some("scope:0".to_owned());
+    for _ in 0..5 {
+        servers.ledger().needed_scope = Some("scope:more".to_owned());
+        ping(&client).await.unwrap_err();
+        // Other requests are accepted meanwhile.
+        servers.ledger().needed_scope = None;
+        ping(&client).await.unwrap();
+    }
+    assert_eq!(asked(), 9 + 2, "the user is not asked over and over");
+
+    // A login by the user's own will is another matter.
+    servers.ledger().granted_scope = None;
+    oauth.login().await.unwrap();
+    servers.ledger().needed_scope = Some("scope:new".to_owned());
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    assert_eq!(asked(), 9 + 2 + 2);
 }
 
 #[tokio::test]
@@ -175,58 +239,8 @@ async fn a_user_who_declines_ends_the_login() {
     let servers = Servers::start().await;
     let oauth = oauth(&servers).device_prompt(Device { declines: true, ..Device::default() }).build().unwrap();
     let error = oauth.login().await.unwrap_err();
-    assert!(matches!(error, OAuthFailure::Prompt(PromptError::Declined)), "{error:?}");
+    assert!(matches!(error, OAuthError::Prompt(PromptError::Declined)), "{error:?}");
     assert_eq!(servers.ledger().logins, 0);
-}
-
-// covers: EX-2
-#[tokio::test]
-async fn a_client_logs_in_as_itself_without_a_user_and_again_when_its_token_expires() {
-    let servers = Servers::start().await;
-    servers.ledger().lifetime = Duration::from_secs(2);
-    let registered = PreRegistered::new("machine").client_secret("machine-hunter2");
-    let oauth = oauth(&servers).client(registered).client_credentials().build().unwrap();
-    assert!(oauth.is_logged_in().await.unwrap());
-    let client = connect(&servers, &oauth).await.unwrap();
-    for _ in 0..12 {
-        assert_eq!(ping(&client).await.unwrap(), "pong");
-        tokio::time::sleep(Duration::from_millis(250)).await;
-    }
-    let logins = servers.ledger().logins;
-    assert!((2..=4).contains(&logins), "{logins}");
-}
-
-#[tokio::test]
-async fn a_client_authenticates_with_its_key() {
-    let servers = Servers::start().await;
-    let key = SigningKey::generate().unwrap().key_id("key 1");
-    let registered = PreRegistered::new("machine").authentication(ClientAuthentication::PrivateKeyJwt);
-    let oauth = oauth(&servers).client(registered).client_key(key).client_credentials().build().unwrap();
-    ping(&connect(&servers, &oauth).await.unwrap()).await.unwrap();
-    let ledger = servers.ledger();
-    let assertion = claims(&ledger.assertions[0]["client_assertion"]);
-    assert_eq!((&assertion["iss"], &assertion["sub"]), (&"machine".into(), &"machine".into()));
-    assert_eq!(assertion["aud"], servers.url.as_str());
-}
-
-struct Platform;
-
-#[async_trait]
-impl AssertionSource for Platform {
-    async fn assertion(&self, request: &AssertionRequest) -> Result<Secret, PromptError> {
-        assert_eq!(request.kind, AssertionKind::Workload);
-        Ok(Secret::new(format!("workload-hunter2 for {}", request.audience)))
-    }
-}
-
-// covers: EX-5
-#[tokio::test]
-async fn a_workload_logs_in_with_what_its_platform_issued() {
-    let servers = Servers::start().await;
-    let oauth = oauth(&servers).client(PreRegistered::new("workload")).workload_identity(Platform).build().unwrap();
-    ping(&connect(&servers, &oauth).await.unwrap()).await.unwrap();
-    let ledger = servers.ledger();
-    assert_eq!(ledger.assertions[0]["assertion"], format!("workload-hunter2 for {}", servers.url));
 }
 
 #[tokio::test]
@@ -247,6 +261,18 @@ async fn logging_out_revokes_and_forgets() {
     assert_eq!(servers.ledger().revoked.len(), 2, "there is nothing to revoke any more");
     ping(&client).await.unwrap();
     assert_eq!(*agreeing.asked.lock().unwrap(), 2);
+}
+
+#[tokio::test]
+async fn a_log_out_that_is_cancelled_still_revokes() {
+    let servers = Servers::start().await;
+    let oauth = oauth(&servers).prompt(Agreeing::default()).build().unwrap();
+    oauth.login().await.unwrap();
+    servers.ledger().revocation_delay = Duration::from_millis(100);
+    let cancelled = tokio::time::timeout(Duration::from_millis(50), oauth.logout()).await;
+    assert!(cancelled.is_err());
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(servers.ledger().revoked, ["refresh_token", "access_token"]);
 }
 
 /// A host that opens its own browser, which is sent back to a loopback port.

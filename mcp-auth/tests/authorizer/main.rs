@@ -6,6 +6,7 @@
 mod support;
 
 mod logging_in;
+mod machines;
 mod refreshing;
 mod secrets;
 

@@ -5,14 +5,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::http::StatusCode;
+use mcp_auth::authorizer::OAuth;
 use mcp_auth::client::PreRegistered;
 use mcp_auth::store::FileStore;
+use mcp_client::Client;
+use mcp_transport_http::HttpTransport;
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
 use crate::support::{Agreeing, Servers};
-use crate::{Directory, connect, oauth, ping};
+use crate::{Directory, ping};
 
 /// Everything that is logged.
 #[derive(Clone, Default)]
@@ -65,17 +68,19 @@ async fn use_everything(shown: &mut String) -> Vec<String> {
     let directory = Directory::new("secrets");
     servers.ledger().lifetime = Duration::from_secs(2);
     let agreeing = Agreeing::default();
-    let builder = oauth(&servers)
+    // The address of the server has a key.
+    let server = format!("{}?key=query-hunter2", servers.server());
+    let builder = OAuth::builder(server.clone())
         .prompt(agreeing)
         .client(PreRegistered::new("client").client_secret("client-hunter2"))
         .store(FileStore::new(directory.file()));
     shown.push_str(&format!("{builder:?}"));
     let oauth = builder.build().unwrap();
-    let client = connect(&servers, &oauth).await.unwrap();
+    let transport = HttpTransport::new(&server).unwrap().authorizer(oauth.clone());
+    let client = Client::connect(transport).await.unwrap();
     ping(&client).await.unwrap();
     shown.push_str(&format!("{oauth:?} {client:?}"));
     tokio::time::sleep(Duration::from_millis(2_100)).await;
-    // A hostile authorization server repeats what it was sent, in places that are shown.
     servers.ledger().refusal = Some((StatusCode::SERVICE_UNAVAILABLE, json!({ "error": "x" })));
     let error = ping(&client).await.unwrap_err();
     shown.push_str(&format!("{error} {error:?}"));
@@ -86,6 +91,16 @@ async fn use_everything(shown: &mut String) -> Vec<String> {
     tokio::time::sleep(Duration::from_millis(2_100)).await;
     servers.ledger().refusal = Some((StatusCode::BAD_REQUEST, json!({ "error": "invalid_request" })));
     ping(&client).await.unwrap();
+    // A hostile authorization server repeats what it was sent, in places that are shown.
+    servers.ledger().refusal = None;
+    servers.ledger().echoes = true;
+    tokio::time::sleep(Duration::from_millis(2_100)).await;
+    let error = ping(&client).await.unwrap_err();
+    shown.push_str(&format!("{error} {error:?}"));
+    let error = oauth.login().await.unwrap_err();
+    assert!(error.to_string().contains("[redacted]"), "{error}");
+    shown.push_str(&format!("{error} {error:?}"));
+    servers.ledger().echoes = false;
     std::fs::write(directory.file(), "{\"version\":1,\"records\":{\"x\":\"hunter2").unwrap();
     let error = oauth.logout().await.unwrap_err();
     shown.push_str(&format!("{error} {error:?}"));

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use mcp_auth::client::{FetchError, HttpResponse, InvalidConfig, LoginConfig, LoginError};
+use mcp_auth::client::{HttpResponse, InvalidConfig, LoginConfig, LoginError, RequestError};
 use mcp_auth::metadata::{Address, MAX_METADATA_BYTES, UnsafeAddress};
 use serde_json::{Value, json};
 
@@ -76,7 +76,7 @@ fn a_server_on_this_machine_can_have_its_authorization_server_there() {
         .json("http://127.0.0.1:2/.well-known/oauth-authorization-server", value(server_metadata()))
         .json("http://127.0.0.1:2/register", json!({ "client_id": "client-1" }))
         .json("http://127.0.0.1:2/token", crate::script::token_response())
-        .person(|page| redirect_of(page, &[("code", "code-1"), ("iss", "http://127.0.0.1:2")]))
+        .user(|page| redirect_of(page, &[("code", "code-1"), ("iss", "http://127.0.0.1:2")]))
         .run();
     outcome.grant();
     let allowed = Script::new()
@@ -149,7 +149,7 @@ fn mix_up_a_code_of_an_honest_server_is_not_sent_to_another_one() {
     for is_advertised in [json!(true), json!(false)] {
         let outcome = Script::new()
             .server(|metadata| metadata["authorization_response_iss_parameter_supported"] = is_advertised)
-            .person(|page| redirect_of(page, &[("code", "code-of-honest"), ("iss", "https://honest.example")]))
+            .user(|page| redirect_of(page, &[("code", "code-of-honest"), ("iss", "https://honest.example")]))
             .run();
         assert!(matches!(outcome.error(), LoginError::ResponseIssuer { .. }));
         assert!(outcome.requests_to("https://as.example/token").is_empty());
@@ -170,9 +170,14 @@ fn mix_up_metadata_cannot_pose_as_an_honest_server() {
 
 #[test]
 fn mix_up_an_authorization_endpoint_cannot_set_parameters_of_the_request() {
-    for query in
-        ["client_id=evil", "redirect_uri=https://evil.example", "a=b&state=x", "request_uri=urn:x", "%72esource=x"]
-    {
+    for query in [
+        "client_id=evil",
+        "redirect_uri=https://evil.example",
+        "a=b&state=x",
+        "request_uri=urn:x",
+        "%72esource=x",
+        "prompt=none",
+    ] {
         let endpoint = format!("https://honest.example/authorize?{query}");
         let outcome = Script::new().server(|metadata| metadata["authorization_endpoint"] = json!(endpoint)).run();
         assert!(
@@ -186,8 +191,8 @@ fn mix_up_an_authorization_endpoint_cannot_set_parameters_of_the_request() {
 // covers: AU-39
 #[test]
 fn code_injection_without_the_state_does_nothing() {
-    let outcome = Script::new().person(|_| format!("http://127.0.0.1:3000/callback?code=injected&iss={ISSUER}")).run();
-    // The scripted person then gives up.
+    let outcome = Script::new().user(|_| format!("http://127.0.0.1:3000/callback?code=injected&iss={ISSUER}")).run();
+    // The scripted user then gives up.
     assert_eq!(*outcome.error(), LoginError::Declined);
     assert!(outcome.requests_to("https://as.example/token").is_empty());
 }
@@ -209,10 +214,10 @@ fn open_redirects_take_neither_the_code_nor_the_tokens_elsewhere() {
     // A redirect of metadata to another origin is refused by the driver.
     let outcome = Script::new()
         .handle("https://mcp.example/.well-known/oauth-protected-resource/mcp", |_| {
-            Err(FetchError::Refused("another origin".to_owned()))
+            Err(RequestError::Refused("another origin".to_owned()))
         })
         .run();
-    assert!(matches!(outcome.error(), LoginError::Fetch { error: FetchError::Refused(_), .. }));
+    assert!(matches!(outcome.error(), LoginError::Fetch { error: RequestError::Refused(_), .. }));
     assert!(!outcome.error().is_transient());
     // The browser is only ever sent back to the address of the login.
     for page in Script::new().run().pages {
@@ -237,9 +242,9 @@ fn huge_documents_are_refused_by_their_length() {
     );
     // Endless ones are cut by the driver.
     let outcome = Script::new()
-        .handle("https://as.example/.well-known/oauth-authorization-server", |_| Err(FetchError::TooLarge))
+        .handle("https://as.example/.well-known/oauth-authorization-server", |_| Err(RequestError::TooLarge))
         .run();
-    assert!(matches!(outcome.error(), LoginError::Fetch { error: FetchError::TooLarge, .. }));
+    assert!(matches!(outcome.error(), LoginError::Fetch { error: RequestError::TooLarge, .. }));
 }
 
 #[test]
@@ -258,4 +263,22 @@ fn many_issuers_do_not_lead_to_many_requests() {
     let outcome = Script::new().resource(|metadata| metadata["authorization_servers"] = json!(issuers)).run();
     assert_eq!(*outcome.error(), LoginError::NoServerMetadata { issuer: "https://as-0.example".to_owned() });
     assert_eq!(outcome.requests.len(), 3);
+}
+
+// covers: AU-14
+#[test]
+fn an_issuer_that_would_control_a_terminal_or_has_a_query_is_refused() {
+    for (issuer, expected) in [
+        ("https://as.example/\u{9b}2J", UnsafeAddress::NotUrl),
+        ("https://as.example/\u{202e}moc", UnsafeAddress::NotUrl),
+        ("https://\u{430}s.example", UnsafeAddress::NotUrl),
+        ("https://as.example?tenant=1", UnsafeAddress::Query),
+    ] {
+        let outcome = Script::new().resource(|metadata| metadata["authorization_servers"] = json!([issuer])).run();
+        match outcome.error() {
+            LoginError::UnsafeAddress { reason, url, .. } => assert_eq!((*reason, url.is_ascii()), (expected, true)),
+            other => panic!("{issuer}: {other}"),
+        }
+        assert_eq!(outcome.requests.len(), 1, "only the metadata of the resource");
+    }
 }

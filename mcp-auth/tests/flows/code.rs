@@ -4,6 +4,7 @@ use mcp_auth::client::{Action, InvalidConfig, Login, LoginConfig, LoginError, Re
 use mcp_auth::metadata::UnsafeAddress;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
+use url::Url;
 
 use crate::script::{ISSUER, NOW, Parameters, REDIRECT, SERVER, Script, code_flow, redirect_of};
 
@@ -96,7 +97,7 @@ fn the_issuer_of_a_response_is_compared_exactly() {
     ] {
         let outcome = Script::new()
             .server(|metadata| metadata["authorization_response_iss_parameter_supported"] = is_advertised.clone())
-            .person(move |page| {
+            .user(move |page| {
                 let iss = iss.map(|iss| ("iss", iss));
                 redirect_of(page, &[("code", "code-1")].into_iter().chain(iss).collect::<Vec<_>>())
             })
@@ -112,15 +113,15 @@ fn the_issuer_of_a_response_is_compared_exactly() {
 // covers: AU-38
 #[test]
 fn the_error_of_another_issuer_is_not_shown() {
-    let person = |iss: &'static str| {
-        move |page: &url::Url| {
+    let user = |iss: &'static str| {
+        move |page: &Url| {
             redirect_of(page, &[("error", "access_denied"), ("error_description", "call 555-0100"), ("iss", iss)])
         }
     };
-    let outcome = Script::new().person(person("https://evil.example")).run();
+    let outcome = Script::new().user(user("https://evil.example")).run();
     let shown = format!("{:?} {}", outcome.error(), outcome.error());
     assert!(!shown.contains("access_denied") && !shown.contains("555") && !shown.contains("evil"), "{shown}");
-    let outcome = Script::new().person(person(ISSUER)).run();
+    let outcome = Script::new().user(user(ISSUER)).run();
     assert_eq!(outcome.error().to_string(), "authorization was refused: access_denied (call 555-0100)");
 }
 
@@ -146,11 +147,16 @@ fn a_response_to_another_request_is_ignored_and_the_right_one_still_counts() {
 
 #[test]
 fn a_response_can_be_a_whole_address_a_path_or_a_query() {
-    for cut in [0, REDIRECT.len() - "/callback".len(), REDIRECT.len(), REDIRECT.len() + 1] {
-        let outcome = Script::new()
-            .person(move |page| format!("  {}\n", &redirect_of(page, &[("code", "code-1"), ("iss", ISSUER)])[cut..]))
-            .run();
-        outcome.grant();
+    for cut in [0, "http://".len(), REDIRECT.len() - "/callback".len(), REDIRECT.len(), REDIRECT.len() + 1] {
+        // Some servers do not encode what need not be encoded.
+        for decode in [false, true] {
+            let user = move |page: &Url| {
+                let redirect = redirect_of(page, &[("code", "code-1"), ("iss", ISSUER)]);
+                let redirect = if decode { redirect.replace("%3A", ":").replace("%2F", "/") } else { redirect };
+                format!("  {}\n", &redirect[cut..])
+            };
+            Script::new().user(user).run().grant();
+        }
     }
 }
 
@@ -161,7 +167,7 @@ fn a_response_with_a_parameter_twice_or_without_a_code_ends_the_login() {
         vec![("iss", ISSUER)],
         vec![("code", ""), ("iss", ISSUER)],
     ] {
-        let outcome = Script::new().person(move |page| redirect_of(page, &parameters)).run();
+        let outcome = Script::new().user(move |page| redirect_of(page, &parameters)).run();
         assert!(matches!(outcome.error(), LoginError::InvalidResponse(_)), "{:?}", outcome.error());
         assert!(outcome.requests_to("https://as.example/token").is_empty());
     }
@@ -187,7 +193,7 @@ fn redirect_uris_are_https_or_on_this_machine() {
 }
 
 #[test]
-fn a_person_can_decline() {
+fn a_user_can_decline() {
     let (_, mut login) = waiting_for_redirect();
     login.handle_declined();
     assert!(matches!(login.poll(NOW), Action::Failed(LoginError::Declined)));
@@ -195,7 +201,7 @@ fn a_person_can_decline() {
 }
 
 /// Returns a login that waits for the browser, and the page that it opened.
-fn waiting_for_redirect() -> (url::Url, Login) {
+fn waiting_for_redirect() -> (Url, Login) {
     let script = Script::new();
     let mut routes = script.routes;
     let mut login = Login::new(LoginConfig::new(SERVER, code_flow()).unwrap(), Stored::default(), &[], [7; 64]);
@@ -206,7 +212,7 @@ fn waiting_for_redirect() -> (url::Url, Login) {
                 login.handle_response(NOW, response);
             }
             Action::Save(_) => login.handle_saved(),
-            Action::OpenBrowser(page) => return (url::Url::parse(&page.url).unwrap(), login),
+            Action::OpenBrowser(page) => return (Url::parse(&page.url).unwrap(), login),
             other => panic!("{other:?}"),
         }
     }

@@ -1,4 +1,4 @@
-use mcp_auth::client::{FetchError, Flow, HttpResponse, LoginError};
+use mcp_auth::client::{Flow, HttpResponse, LoginError, RequestError};
 use serde_json::{Value, json};
 
 use crate::script::{NOW, Outcome, Parameters, SERVER, Script, error_response, json_response, token_response};
@@ -33,7 +33,7 @@ fn waited(outcome: &Outcome) -> u64 {
 }
 
 #[test]
-fn a_person_enters_the_code_while_the_client_asks_in_intervals() {
+fn a_user_enters_the_code_while_the_client_asks_in_intervals() {
     let pending = || error_response(400, "authorization_pending");
     let outcome = script().respond_in_turn(TOKEN, [pending(), pending(), json_response(&token_response())]).run();
     outcome.grant();
@@ -72,7 +72,7 @@ fn an_outage_only_makes_the_wait_longer() {
         .handle(TOKEN, move |_| {
             count += 1;
             match count {
-                1 => Err(FetchError::Unreachable("no route".to_owned())),
+                1 => Err(RequestError::Unreachable("no route".to_owned())),
                 2 => Ok(HttpResponse::new(503, "")),
                 _ => Ok(json_response(&token_response())),
             }

@@ -1,4 +1,4 @@
-use mcp_auth::client::{FetchError, LoginConfig, LoginError};
+use mcp_auth::client::{LoginConfig, LoginError, RequestError};
 use mcp_auth::metadata::{Address, ProtectedResourceMetadata, well_known};
 use serde_json::json;
 use url::Url;
@@ -140,7 +140,7 @@ fn without_an_address_in_the_challenge_all_well_known_places_are_tried_in_order(
         .json("https://as.example/tenant1/.well-known/openid-configuration", server)
         .json("https://as.example/register", json!({ "client_id": "client-1" }))
         .json("https://as.example/token", token_response())
-        .person(move |page| crate::script::redirect_of(page, &[("code", "code-1"), ("iss", issuer)]))
+        .user(move |page| crate::script::redirect_of(page, &[("code", "code-1"), ("iss", issuer)]))
         .run();
     assert_eq!(
         outcome.urls(),
@@ -178,7 +178,7 @@ fn a_failing_server_is_an_outage_and_never_leads_to_the_next_place() {
         assert_eq!(outcome.urls(), [PATH]);
         assert!(outcome.error().is_transient(), "{:?}", outcome.error());
     }
-    let outcome = Script::new().handle(PATH, |_| Err(FetchError::Unreachable("no route".to_owned()))).run();
+    let outcome = Script::new().handle(PATH, |_| Err(RequestError::Unreachable("no route".to_owned()))).run();
     assert_eq!(outcome.urls(), [PATH]);
     assert!(outcome.error().is_transient());
 }
@@ -272,7 +272,7 @@ fn servers_of_2025_03_26_have_metadata_of_the_authorization_server_at_their_root
             .json("https://mcp.example/.well-known/oauth-authorization-server", metadata)
             .json("https://as.example/register", json!({ "client_id": "client-1" }))
             .json("https://as.example/token", token_response())
-            .person(move |page| crate::script::redirect_of(page, &[("code", "code-1"), ("iss", issuer)]))
+            .user(move |page| crate::script::redirect_of(page, &[("code", "code-1"), ("iss", issuer)]))
             .run();
         assert_eq!(outcome.grant().issuer, issuer);
         assert_eq!(outcome.urls()[..3], [PATH, ROOT, "https://mcp.example/.well-known/oauth-authorization-server"]);
@@ -289,7 +289,7 @@ fn servers_of_2025_03_26_without_any_metadata_have_default_endpoints() {
             json_response(&json!({ "client_id": "client-1", "client_secret": "s" })),
         )
         .json("https://mcp.example/token", token_response())
-        .person(|page| {
+        .user(|page| {
             assert_eq!(page.path(), "/authorize");
             crate::script::redirect_of(page, &[("code", "code-1")])
         })
@@ -335,7 +335,7 @@ fn a_server_without_metadata_is_named_by_its_canonical_address() {
         let outcome = Script::bare(config)
             .json(&format!("{origin}/register"), json!({ "client_id": "client-1" }))
             .json(&format!("{origin}/token"), token_response())
-            .person(|page| crate::script::redirect_of(page, &[("code", "code-1")]))
+            .user(|page| crate::script::redirect_of(page, &[("code", "code-1")]))
             .run();
         assert_eq!(outcome.grant().resource, resource, "{server}");
         assert_eq!(outcome.page().get("resource"), Some(resource));

@@ -2,7 +2,7 @@
 
 use mcp_auth::Challenge;
 use mcp_auth::client::{
-    Action, FetchError, Flow, HttpResponse, IdentityProvider, Login, LoginConfig, PreRegistered, Stored,
+    Action, Flow, HttpResponse, IdentityProvider, Login, LoginConfig, PreRegistered, RequestError, Stored,
 };
 use mcp_auth::metadata::{Address, AuthorizationServerMetadata, ProtectedResourceMetadata};
 
@@ -167,7 +167,7 @@ fn logins_with_random_responses_end_and_never_panic() {
                         if is_changed { *random.pick(&[&200, &201, &302, &400, &401, &404, &500]) } else { 200 };
                     let body = if is_changed { random.mutate(&body, &PIECES) } else { body };
                     if is_changed && random.below(5) == 0 {
-                        login.handle_failure(now, FetchError::Unreachable(String::new()));
+                        login.handle_failure(now, RequestError::Unreachable(String::new()));
                     } else {
                         login.handle_response(now, HttpResponse::new(status, body).dpop_nonce("n"));
                     }
@@ -186,7 +186,7 @@ fn logins_with_random_responses_end_and_never_panic() {
                 Action::Save(_) => {
                     // Nothing waits for these now.
                     login.handle_response(now, HttpResponse::new(200, "{}"));
-                    login.handle_failure(now, FetchError::TooLarge);
+                    login.handle_failure(now, RequestError::TooLarge);
                     login.handle_saved();
                 }
                 Action::Done(_) | Action::Failed(_) => {

@@ -1,4 +1,4 @@
-//! Clients without a person: client credentials, enterprise-managed authorization, workload identity.
+//! Clients without a user: client credentials, enterprise-managed authorization, workload identity.
 
 use mcp_auth::Secret;
 use mcp_auth::client::{
@@ -25,7 +25,7 @@ fn with(flow: Flow) -> Script {
 
 // covers: EX-2
 #[test]
-fn client_credentials_need_no_person_and_send_scope_and_resource() {
+fn client_credentials_need_no_user_and_send_scope_and_resource() {
     let outcome = with(Flow::ClientCredentials).run();
     let request = outcome.request_to(TOKEN);
     assert!(header(request, "authorization").unwrap().starts_with("Basic "));

@@ -15,7 +15,7 @@ fn moved() -> Script {
         .json("https://new.example/.well-known/oauth-authorization-server", metadata)
         .json("https://new.example/register", json!({ "client_id": "client-at-new" }))
         .json("https://new.example/token", json!({ "access_token": "access-at-new", "token_type": "Bearer" }))
-        .person(|page| redirect_of(page, &[("code", "code-1"), ("iss", NEW)]))
+        .user(|page| redirect_of(page, &[("code", "code-1"), ("iss", NEW)]))
 }
 
 fn first() -> Grant {

@@ -1,6 +1,6 @@
 use mcp_auth::Secret;
 use mcp_auth::client::{
-    Action, DpopKey, FetchError, Grant, HttpRequest, HttpResponse, LoginError, Refresh, Save, TokenType,
+    Action, DpopKey, Grant, HttpRequest, HttpResponse, LoginError, Refresh, RequestError, Save, TokenType,
 };
 use serde_json::json;
 
@@ -21,7 +21,7 @@ struct Run {
 fn run(
     grant: Grant,
     key: Option<&DpopKey>,
-    mut respond: impl FnMut(&HttpRequest) -> Result<HttpResponse, FetchError>,
+    mut respond: impl FnMut(&HttpRequest) -> Result<HttpResponse, RequestError>,
 ) -> Run {
     let (mut refresh, mut requests, mut saved) = (Refresh::new(grant, key), Vec::new(), Vec::new());
     loop {
@@ -46,7 +46,7 @@ fn run(
             other => panic!("{other:?}"),
         };
         assert!(matches!(refresh.poll(), Action::Idle));
-        refresh.handle_failure(FetchError::TooLarge);
+        refresh.handle_failure(RequestError::TooLarge);
         assert!(matches!(refresh.poll(), Action::Idle), "a late result changes nothing");
         return Run { result, requests, saved };
     }
@@ -84,8 +84,8 @@ fn only_invalid_grant_gives_the_refresh_token_up() {
     assert_eq!(lost.saved, [Save::ForgetGrant { issuer: ISSUER.to_owned(), resource: SERVER.to_owned() }]);
 
     for response in [
-        Err(FetchError::Unreachable("no route".to_owned())),
-        Err(FetchError::TooLarge),
+        Err(RequestError::Unreachable("no route".to_owned())),
+        Err(RequestError::TooLarge),
         Ok(HttpResponse::new(500, "")),
         Ok(error_response(503, "invalid_grant")),
         Ok(HttpResponse::new(429, "")),
@@ -151,7 +151,7 @@ fn with_stored(script: Script, grant: Grant) -> Script {
 }
 
 #[test]
-fn a_login_refreshes_before_it_involves_a_person() {
+fn a_login_refreshes_before_it_involves_a_user() {
     let outcome = with_stored(Script::new(), grant()).run();
     assert!(outcome.pages.is_empty());
     let form = Parameters::of_body(outcome.request_to(TOKEN));
@@ -160,7 +160,7 @@ fn a_login_refreshes_before_it_involves_a_person() {
 }
 
 #[test]
-fn a_login_involves_a_person_if_the_refresh_token_is_lost_but_not_in_an_outage() {
+fn a_login_involves_a_user_if_the_refresh_token_is_lost_but_not_in_an_outage() {
     let responses = [error_response(400, "invalid_grant"), json_response(&token_response())];
     let outcome = with_stored(Script::new().respond_in_turn(TOKEN, responses), grant()).run();
     assert_eq!(outcome.pages.len(), 1);

@@ -38,7 +38,7 @@ fn a_client_registers_itself_with_its_redirect_uri_and_its_type() {
         })
     );
     assert_eq!(outcome.registrations(), [&dynamic("client-1")]);
-    assert!(matches!(outcome.saved[0], Save::Registration(_)), "before a person is involved");
+    assert!(matches!(outcome.saved[0], Save::Registration(_)), "before a user is involved");
 }
 
 // covers: AU-28
@@ -90,7 +90,7 @@ fn a_client_registers_with_a_way_to_authenticate_that_the_server_supports() {
 
 // covers: AU-26
 #[test]
-fn a_client_that_a_person_registered_comes_first() {
+fn a_client_that_was_registered_by_hand_comes_first() {
     let outcome = Script::new()
         .server(|metadata| metadata["client_id_metadata_document_supported"] = json!(true))
         .configure(|config| {
@@ -144,7 +144,7 @@ fn the_metadata_document_is_at_an_https_address_with_a_path_and_names_it() {
 
 // covers: AU-26
 #[test]
-fn a_person_is_asked_if_there_is_no_other_way() {
+fn a_user_is_asked_if_there_is_no_other_way() {
     let script = || Script::new().server(|metadata| metadata["registration_endpoint"] = json!(null));
     assert_eq!(*script().run().error(), LoginError::NoRegistration { issuer: ISSUER.to_owned() });
 
@@ -156,7 +156,7 @@ fn a_person_is_asked_if_there_is_no_other_way() {
     assert_eq!(outcome.registrations()[0].client_id, "typed");
     assert_eq!(outcome.registrations()[0].authentication, ClientAuthentication::SecretBasic);
 
-    // What the person said is kept.
+    // What the user said is kept.
     let mut later = script();
     later.stored.registrations = outcome.registrations().into_iter().cloned().collect();
     assert_eq!(later.run().page().get("client_id"), Some("typed"));
@@ -169,7 +169,7 @@ fn a_person_is_asked_if_there_is_no_other_way() {
 
 // covers: AU-28
 #[test]
-fn a_refused_registration_is_a_clear_error_or_leads_to_a_person() {
+fn a_refused_registration_is_a_clear_error_or_leads_to_a_user() {
     let refused = || Script::new().respond(REGISTER, error_response(400, "invalid_redirect_uri"));
     let outcome = refused().run();
     assert_eq!(outcome.error().to_string(), "https://as.example refused to register the client: invalid_redirect_uri");

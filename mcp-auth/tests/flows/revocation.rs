@@ -1,4 +1,4 @@
-use mcp_auth::client::{Action, FetchError, Grant, HttpRequest, HttpResponse, LoginError, Revocation, Save};
+use mcp_auth::client::{Action, Grant, HttpRequest, HttpResponse, LoginError, RequestError, Revocation, Save};
 use serde_json::json;
 
 use crate::script::{ISSUER, Parameters, SERVER, Script, error_response};
@@ -11,7 +11,7 @@ fn grant() -> Grant {
 
 fn run(
     grant: Grant,
-    mut respond: impl FnMut(&HttpRequest) -> Result<HttpResponse, FetchError>,
+    mut respond: impl FnMut(&HttpRequest) -> Result<HttpResponse, RequestError>,
 ) -> (Result<(), LoginError>, Vec<HttpRequest>) {
     let (mut revocation, mut requests) = (Revocation::new(grant), Vec::new());
     let Action::Save(change) = revocation.poll() else { panic!("the tokens are dropped first") };
@@ -59,7 +59,7 @@ fn a_server_that_cannot_revoke_is_not_asked() {
 
 #[test]
 fn a_failure_is_reported_after_all_was_tried() {
-    let (result, requests) = run(grant(), |_| Err(FetchError::Unreachable("no route".to_owned())));
+    let (result, requests) = run(grant(), |_| Err(RequestError::Unreachable("no route".to_owned())));
     assert!(result.unwrap_err().is_transient());
     assert_eq!(requests.len(), 2);
     let (result, _) = run(grant(), |_| Ok(error_response(400, "invalid_client")));

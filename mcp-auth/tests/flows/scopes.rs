@@ -1,5 +1,5 @@
 use mcp_auth::Scopes;
-use mcp_auth::client::{Flow, StepUps};
+use mcp_auth::client::Flow;
 use serde_json::{Value, json};
 
 use crate::script::{Outcome, Parameters, Script, token_response};
@@ -60,34 +60,6 @@ fn a_step_up_does_not_refresh() {
     assert_eq!(form.get("grant_type"), Some("authorization_code"));
 }
 
-// covers: AU-44
-#[test]
-fn step_ups_are_limited_per_operation_and_scopes() {
-    let (basic, write, other) =
-        (Scopes::from_iter(["basic"]), Scopes::from_iter(["write"]), Scopes::from_iter(["other"]));
-    let mut step_ups = StepUps::new();
-    assert!(step_ups.begin("tools/call a", &write, &basic));
-    assert!(step_ups.begin("tools/call a", &write, &basic));
-    assert!(!step_ups.begin("tools/call a", &write, &basic));
-    assert!(step_ups.begin("tools/call a", &other, &basic), "other scopes may help");
-    assert!(step_ups.begin("tools/call b", &write, &basic), "another operation is another matter");
-    assert!(step_ups.begin("tools/call c", &write, &write));
-    assert!(!step_ups.begin("tools/call c", &write, &write), "the token has what is demanded");
-    for index in 3..StepUps::MAX_ATTEMPTS_IN_ALL {
-        assert!(step_ups.begin("tools/call a", &Scopes::from_iter([index.to_string()]), &basic));
-    }
-    assert!(
-        !step_ups.begin("tools/call a", &Scopes::from_iter(["yet another"]), &basic),
-        "a server can invent scopes for ever"
-    );
-    step_ups.succeed("tools/call a");
-    assert!(step_ups.begin("tools/call a", &write, &basic));
-    for index in 0..StepUps::MAX_OPERATIONS {
-        assert!(step_ups.begin(&index.to_string(), &write, &basic));
-    }
-    assert!(step_ups.begin("tools/call c", &write, &write), "old operations are forgotten");
-}
-
 // covers: AU-46
 #[test]
 fn offline_access_is_requested_only_where_the_server_lists_it_and_it_is_wanted() {
@@ -112,7 +84,7 @@ fn offline_access_is_requested_only_where_the_server_lists_it_and_it_is_wanted()
 }
 
 #[test]
-fn clients_without_a_person_do_not_ask_for_offline_access() {
+fn clients_without_a_user_do_not_ask_for_offline_access() {
     let outcome = Script::with_flow(Flow::ClientCredentials)
         .server(|metadata| metadata["scopes_supported"] = json!(["offline_access"]))
         .configure(|config| config.pre_registered(mcp_auth::client::PreRegistered::new("own").client_secret("s")))

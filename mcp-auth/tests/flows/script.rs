@@ -1,10 +1,10 @@
-//! A driver that plays the servers and the person of a flow.
+//! A driver that plays the servers and the user of a flow.
 
 use std::collections::BTreeMap;
 
 use mcp_auth::client::{
-    Action, AssertionRequest, DeviceCode, FetchError, Flow, Grant, HttpRequest, HttpResponse, Login, LoginConfig,
-    LoginError, OpenBrowser, PreRegistered, Save, Stored,
+    Action, AssertionRequest, DeviceCode, Flow, Grant, HttpRequest, HttpResponse, Login, LoginConfig, LoginError,
+    OpenBrowser, PreRegistered, RequestError, Save, Stored,
 };
 use mcp_auth::{Challenge, Secret, UnixTime};
 use serde_json::{Value, json};
@@ -16,17 +16,17 @@ pub(crate) const REDIRECT: &str = "http://127.0.0.1:3000/callback";
 pub(crate) const NOW: UnixTime = UnixTime::from_secs(1_000_000);
 
 /// What a server does with a request.
-pub(crate) type Handler = Box<dyn FnMut(&HttpRequest) -> Result<HttpResponse, FetchError>>;
-/// What a person does with a page, as the address that the browser is sent back to.
-pub(crate) type Person = Box<dyn FnMut(&Url) -> String>;
+pub(crate) type Handler = Box<dyn FnMut(&HttpRequest) -> Result<HttpResponse, RequestError>>;
+/// What a user does with a page, as the address that the browser is sent back to.
+pub(crate) type User = Box<dyn FnMut(&Url) -> String>;
 
-/// The servers and the person of a flow. Addresses that are not set respond with 404.
+/// The servers and the user of a flow. Addresses that are not set respond with 404.
 pub(crate) struct Script {
     pub(crate) config: LoginConfig,
     pub(crate) stored: Stored,
     pub(crate) challenges: Vec<Challenge>,
     pub(crate) routes: BTreeMap<String, Handler>,
-    pub(crate) person: Person,
+    pub(crate) user: User,
     pub(crate) client: Option<PreRegistered>,
     pub(crate) assertion: Option<&'static str>,
 }
@@ -76,7 +76,7 @@ pub(crate) fn code_flow() -> Flow {
 }
 
 impl Script {
-    /// A server whose metadata is at the well-known address, an authorization server that registers clients, and a person who agrees.
+    /// A server whose metadata is at the well-known address, an authorization server that registers clients, and a user who agrees.
     pub(crate) fn new() -> Self {
         Self::with_flow(code_flow())
     }
@@ -96,7 +96,7 @@ impl Script {
             stored: Stored::default(),
             challenges: Vec::new(),
             routes: BTreeMap::new(),
-            person: Box::new(|page| redirect_of(page, &[("code", "code-1"), ("iss", ISSUER)])),
+            user: Box::new(|page| redirect_of(page, &[("code", "code-1"), ("iss", ISSUER)])),
             client: None,
             assertion: None,
         }
@@ -115,7 +115,7 @@ impl Script {
     pub(crate) fn handle(
         mut self,
         url: &str,
-        handler: impl FnMut(&HttpRequest) -> Result<HttpResponse, FetchError> + 'static,
+        handler: impl FnMut(&HttpRequest) -> Result<HttpResponse, RequestError> + 'static,
     ) -> Self {
         self.routes.insert(url.to_owned(), Box::new(handler));
         self
@@ -150,8 +150,8 @@ impl Script {
         self.json("https://mcp.example/.well-known/oauth-protected-resource/mcp", metadata)
     }
 
-    pub(crate) fn person(mut self, person: impl FnMut(&Url) -> String + 'static) -> Self {
-        self.person = Box::new(person);
+    pub(crate) fn user(mut self, user: impl FnMut(&Url) -> String + 'static) -> Self {
+        self.user = Box::new(user);
         self
     }
 
@@ -178,7 +178,7 @@ impl Script {
                     Err(error) => login.handle_failure(outcome.now, error),
                 },
                 Action::OpenBrowser(page) => {
-                    let redirect = (self.person)(&Url::parse(&page.url).unwrap());
+                    let redirect = (self.user)(&Url::parse(&page.url).unwrap());
                     outcome.pages.push(page);
                     if login.handle_redirect(&redirect).is_err() {
                         login.handle_declined();
@@ -224,7 +224,7 @@ impl Script {
         panic!("the login does not end");
     }
 
-    fn send(&mut self, request: &HttpRequest, outcome: &mut Outcome) -> Result<HttpResponse, FetchError> {
+    fn send(&mut self, request: &HttpRequest, outcome: &mut Outcome) -> Result<HttpResponse, RequestError> {
         outcome.requests.push(request.clone());
         match self.routes.get_mut(&request.url) {
             Some(handler) => handler(request),

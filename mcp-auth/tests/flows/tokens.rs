@@ -1,9 +1,11 @@
-use mcp_auth::client::{FetchError, HttpResponse, LoginError, MAX_TOKEN_BYTES, MAX_TOKEN_RESPONSE_BYTES, TokenType};
+use mcp_auth::client::{HttpResponse, LoginError, RequestError, TokenType};
 use serde_json::{Value, json};
 
 use crate::script::{NOW, Outcome, Script, error_response, json_response, token_response};
 
 const TOKEN: &str = "https://as.example/token";
+const MAX_TOKEN_BYTES: usize = 16 * 1024;
+const MAX_TOKEN_RESPONSE_BYTES: usize = 64 * 1024;
 
 fn with(change: impl FnOnce(&mut Value)) -> Outcome {
     let mut body = token_response();
@@ -95,8 +97,10 @@ fn errors_of_the_token_endpoint_are_typed() {
     }
     assert!(Script::new().respond(TOKEN, error_response(503, "temporarily_unavailable")).run().error().is_transient());
     assert!(Script::new().respond(TOKEN, error_response(400, "temporarily_unavailable")).run().error().is_transient());
-    assert!(Script::new().handle(TOKEN, |_| Err(FetchError::Unreachable(String::new()))).run().error().is_transient());
-    assert!(!Script::new().handle(TOKEN, |_| Err(FetchError::TooLarge)).run().error().is_transient());
+    assert!(
+        Script::new().handle(TOKEN, |_| Err(RequestError::Unreachable(String::new()))).run().error().is_transient()
+    );
+    assert!(!Script::new().handle(TOKEN, |_| Err(RequestError::TooLarge)).run().error().is_transient());
     for body in ["", "[]", "null", "access_token=form&token_type=bearer", "{"] {
         let outcome = Script::new().respond(TOKEN, HttpResponse::new(200, body)).run();
         assert!(matches!(outcome.error(), LoginError::InvalidTokenResponse(_)), "{body}");

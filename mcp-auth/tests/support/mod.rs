@@ -35,16 +35,27 @@ pub struct Ledger {
     pub lifetime: Duration,
     /// What the token endpoint responds to a refresh, instead of tokens.
     pub refusal: Option<(StatusCode, Value)>,
+    /// What the token endpoint responds to every request, instead of tokens.
+    pub outage: Option<(StatusCode, Value)>,
+    /// Whether errors repeat all that the request had.
+    pub echoes: bool,
+    /// Whether logins without a user get refresh tokens, which is unusual.
+    pub refreshes_machines: bool,
     /// How long the token endpoint takes.
     pub delay: Duration,
+    /// How long the revocation endpoint takes.
+    pub revocation_delay: Duration,
     /// The scope that tokens need.
     pub needed_scope: Option<String>,
+    /// The scope that the authorization server grants, instead of the one that was requested.
+    pub granted_scope: Option<String>,
     /// Whether tokens are bound to keys, with this nonce in proofs.
     pub dpop_nonce: Option<&'static str>,
     /// The proofs that requests with tokens had.
     pub proofs: Vec<String>,
     /// Called with the user agent of each refresh after the refresh token was replaced, before the response is sent.
     pub on_refresh: Option<OnRefresh>,
+    pub token_requests: usize,
     pub logins: usize,
     pub refreshes: usize,
     pub reuses: usize,
@@ -88,6 +99,7 @@ impl Ledger {
     }
 
     fn issue(&mut self, family: u64, scope: &str) -> Value {
+        let scope = &*self.granted_scope.clone().unwrap_or_else(|| scope.to_owned());
         let (access, refresh) = (self.secret("access"), self.secret("refresh"));
         let expires = Instant::now() + self.lifetime;
         self.tokens.insert(access.clone(), AccessToken { family, scope: scope.to_owned(), expires });
@@ -133,11 +145,17 @@ impl Servers {
         let state = Arc::new(Mutex::new(Ledger {
             lifetime: Duration::from_secs(3600),
             refusal: None,
+            outage: None,
+            echoes: false,
+            refreshes_machines: false,
             delay: Duration::ZERO,
+            revocation_delay: Duration::ZERO,
             needed_scope: None,
+            granted_scope: None,
             dpop_nonce: None,
             proofs: Vec::new(),
             on_refresh: None,
+            token_requests: 0,
             logins: 0,
             refreshes: 0,
             reuses: 0,
@@ -298,6 +316,16 @@ async fn token(State(servers): State<Servers>, headers: HeaderMap, Form(paramete
         let ledger = servers.ledger();
         ledger.dpop_nonce.filter(|_| !ledger.is_proven(&headers))
     };
+    servers.ledger().token_requests += 1;
+    if servers.ledger().echoes {
+        let description = format!("{parameters:?} {headers:?} {:?}", servers.secrets());
+        let body = json!({ "error": description, "error_description": description });
+        return (StatusCode::BAD_REQUEST, Json(body)).into_response();
+    }
+    let outage = servers.ledger().outage.clone();
+    if let Some((status, body)) = outage {
+        return (status, Json(body)).into_response();
+    }
     match nonce {
         Some(nonce) => ([("dpop-nonce", nonce)], refused("use_dpop_nonce")).into_response(),
         None => issue(&servers, &headers, &parameters).await.into_response(),
@@ -349,7 +377,9 @@ async fn issue(servers: &Servers, headers: &HeaderMap, parameters: &Parameters) 
                 ledger.assertions.push(parameters.clone());
                 let family = ledger.serial;
                 let mut tokens = ledger.issue(family, parameter("scope"));
-                tokens.as_object_mut().unwrap().remove("refresh_token");
+                if !ledger.refreshes_machines {
+                    tokens.as_object_mut().unwrap().remove("refresh_token");
+                }
                 (tokens, None)
             }
             "urn:ietf:params:oauth:grant-type:device_code" => {
@@ -367,6 +397,8 @@ async fn issue(servers: &Servers, headers: &HeaderMap, parameters: &Parameters) 
 }
 
 async fn revoke(State(servers): State<Servers>, Form(parameters): Form<Parameters>) -> StatusCode {
+    let delay = servers.ledger().revocation_delay;
+    tokio::time::sleep(delay).await;
     servers.ledger().revoked.push(parameters["token_type_hint"].clone());
     StatusCode::OK
 }

@@ -190,13 +190,23 @@ pub struct ResponseHead<'a> {
     pub headers: &'a HeaderMap,
     /// The URL that responded.
     pub url: &'a Url,
+    /// Whether the server refused the request before, and it was sent again with the credential that
+    /// [`challenged`](Authorizer::challenged) returned.
+    pub is_retry: bool,
 }
 
 impl<'a> ResponseHead<'a> {
     /// Creates a head, for tests of authorizers.
     #[must_use]
     pub fn new(status: StatusCode, headers: &'a HeaderMap, url: &'a Url) -> Self {
-        Self { status, headers, url }
+        Self { status, headers, url, is_retry: false }
+    }
+
+    /// Sets whether the server refused the request before.
+    #[must_use]
+    pub const fn retry(mut self, is_retry: bool) -> Self {
+        self.is_retry = is_retry;
+        self
     }
 }
 

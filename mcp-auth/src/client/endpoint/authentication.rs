@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use url::form_urlencoded;
 
+use super::super::redaction::KnownSecrets;
 use super::super::{ClientAssertion, ClientAuthentication, HttpRequest, IdentityProvider, Registration};
 use crate::Secret;
 
@@ -14,7 +15,10 @@ const ASSERTION_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Parameters of a request, encoded as a form.
 #[derive(Debug, Default)]
-pub(crate) struct Form(Vec<(&'static str, Secret)>);
+pub(crate) struct Form {
+    parameters: Vec<(&'static str, Secret)>,
+    secrets: KnownSecrets,
+}
 
 impl Form {
     pub(crate) fn grant(grant_type: &str) -> Self {
@@ -22,8 +26,14 @@ impl Form {
     }
 
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<Secret>) -> Self {
-        self.0.push((name, value.into()));
+        self.parameters.push((name, value.into()));
         self
+    }
+
+    /// Adds a parameter that must not be shown, not even if the endpoint repeats it.
+    pub(crate) fn with_secret(mut self, name: &'static str, value: Secret) -> Self {
+        self.secrets.add(&value);
+        self.with(name, value)
     }
 
     /// Adds a parameter unless its value is empty.
@@ -33,7 +43,7 @@ impl Form {
 
     fn encode(&self) -> Secret {
         let mut form = form_urlencoded::Serializer::new(String::new());
-        for (name, value) in &self.0 {
+        for (name, value) in &self.parameters {
             form.append_pair(name, value.expose());
         }
         Secret::new(form.finish())
@@ -68,21 +78,26 @@ impl<'a> ClientCredentials<'a> {
         }
     }
 
-    /// Creates the request of this client with these parameters.
-    pub(crate) fn post(&self, url: &str, form: Form, max_response_bytes: usize) -> HttpRequest {
+    /// Creates the request of this client with these parameters, and returns the secrets in it.
+    pub(crate) fn post(&self, url: &str, form: Form, max_response_bytes: usize) -> (HttpRequest, KnownSecrets) {
         let no_secret = Secret::new("");
         let secret = self.client_secret.unwrap_or(&no_secret);
         let form = match self.authentication {
             ClientAuthentication::None | ClientAuthentication::PrivateKeyJwt => form.with("client_id", self.client_id),
             ClientAuthentication::SecretPost => {
-                form.with("client_id", self.client_id).with("client_secret", secret.clone())
+                form.with("client_id", self.client_id).with_secret("client_secret", secret.clone())
             }
             ClientAuthentication::SecretBasic => form,
         };
+        let mut secrets = form.secrets.clone();
         let mut request =
             HttpRequest::post(url, "application/x-www-form-urlencoded", form.encode(), max_response_bytes);
         match self.authentication {
-            ClientAuthentication::SecretBasic => request.headers.push(("authorization", basic(self.client_id, secret))),
+            ClientAuthentication::SecretBasic => {
+                let credentials = basic(self.client_id, secret);
+                secrets.add_all([secret, &credentials]);
+                request.headers.push(("authorization", Secret::new(["Basic ", credentials.expose()].concat())));
+            }
             ClientAuthentication::PrivateKeyJwt => {
                 request.client_assertion = Some(ClientAssertion {
                     client_id: self.client_id.to_owned(),
@@ -92,16 +107,15 @@ impl<'a> ClientCredentials<'a> {
             }
             ClientAuthentication::None | ClientAuthentication::SecretPost => {}
         }
-        request
+        (request, secrets)
     }
 }
 
-/// Returns the value of the header for `client_secret_basic`: both parts are encoded like parameters of a form first.
+/// Returns the credentials for `client_secret_basic`: both parts are encoded like parameters of a form first.
 fn basic(client_id: &str, secret: &Secret) -> Secret {
     // A blank can be `+` or `%20` in a form. Servers that only decode percent signs understand the latter, too.
     let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20");
     let (client_id, secret) = (encode(client_id), Secret::new(encode(secret.expose())));
     let pair = Secret::new([client_id.as_str(), ":", secret.expose()].concat());
-    let encoded = Secret::new(STANDARD.encode(pair.expose()));
-    Secret::new(["Basic ", encoded.expose()].concat())
+    Secret::new(STANDARD.encode(pair.expose()))
 }

@@ -2,10 +2,10 @@
 
 use url::Url;
 
-use super::super::http::shown;
-use super::super::{DpopProof, HttpMethod, HttpRequest, HttpResponse, LoginError, OAuthError};
+use super::super::redaction::KnownSecrets;
+use super::super::{DpopProof, ErrorResponse, HttpMethod, HttpRequest, HttpResponse, LoginError};
 use super::{ClientCredentials, DpopNonce, Form, MAX_TOKEN_RESPONSE_BYTES};
-use crate::metadata::Address;
+use crate::address::{Address, shown};
 
 /// How often a request is repeated because the endpoint demands another nonce.
 const MAX_NONCES: usize = 3;
@@ -14,6 +14,10 @@ const MAX_NONCES: usize = 3;
 #[derive(Debug)]
 pub(crate) struct EndpointCall {
     request: HttpRequest,
+    /// The address of the endpoint, as it can be shown.
+    url: String,
+    /// What the endpoint could repeat.
+    secrets: KnownSecrets,
     /// What proofs are for, if the request needs them.
     proof: Option<DpopProof>,
     nonce: DpopNonce,
@@ -32,15 +36,44 @@ pub(crate) enum Reply {
 
 impl EndpointCall {
     pub(crate) fn new(endpoint: &Address, client: &ClientCredentials<'_>, form: Form, with_proof: bool) -> Self {
-        let request = client.post(endpoint.as_str(), form, MAX_TOKEN_RESPONSE_BYTES);
+        let (request, secrets) = client.post(endpoint.as_str(), form, MAX_TOKEN_RESPONSE_BYTES);
         let proof =
             with_proof.then(|| DpopProof { method: HttpMethod::Post, url: without_query(endpoint.url()), nonce: None });
-        Self { request, proof, nonce: DpopNonce::new(), sent_nonce: None, nonces: 0 }
+        Self {
+            request,
+            url: shown(endpoint.as_str()),
+            secrets,
+            proof,
+            nonce: DpopNonce::new(),
+            sent_nonce: None,
+            nonces: 0,
+        }
     }
 
     /// Returns the address of the endpoint, as it can be shown.
     pub(crate) fn url(&self) -> &str {
-        shown(&self.request.url)
+        &self.url
+    }
+
+    /// Adds secrets that the endpoint knows from elsewhere.
+    pub(crate) fn knowing(mut self, secrets: &KnownSecrets) -> Self {
+        self.secrets.extend(secrets);
+        self
+    }
+
+    /// Returns the error that a response has, if any.
+    pub(crate) fn error_of(&self, response: &HttpResponse) -> Option<ErrorResponse> {
+        ErrorResponse::parse(&response.body, &self.secrets)
+    }
+
+    /// Returns why a response is no success.
+    pub(crate) fn refusal(&self, response: &HttpResponse) -> LoginError {
+        let url = self.url.clone();
+        match self.error_of(response) {
+            // An error of the server's own is no judgement of the request.
+            Some(error) if response.status < 500 => LoginError::TokenRefused { url, error },
+            _ => LoginError::Status { url, status: response.status },
+        }
     }
 
     pub(crate) const fn has_proof(&self) -> bool {
@@ -65,7 +98,7 @@ impl EndpointCall {
         }
         let is_new = self.nonce.update(self.sent_nonce.as_deref(), response.dpop_nonce.as_deref());
         let is_demanded =
-            !response.is_success() && OAuthError::parse(&response.body).is_some_and(|error| error.is("use_dpop_nonce"));
+            !response.is_success() && self.error_of(&response).is_some_and(|error| error.is("use_dpop_nonce"));
         if !is_demanded {
             self.nonces = 0;
             return Ok(Reply::Response(response));

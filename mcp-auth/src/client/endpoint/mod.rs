@@ -7,13 +7,13 @@ mod token_response;
 
 pub(crate) use authentication::{ClientCredentials, Form};
 pub(crate) use call::{EndpointCall, Reply};
-pub use nonce::DpopNonce;
+pub(crate) use nonce::DpopNonce;
 pub(crate) use token_response::{Seconds, TokenExpectations, read_exchanged_assertion, read_lifetime, read_tokens};
 
 /// The maximum length of the response of a token endpoint, in bytes.
-pub const MAX_TOKEN_RESPONSE_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_TOKEN_RESPONSE_BYTES: usize = 64 * 1024;
 /// The maximum length of one token, in bytes.
-pub const MAX_TOKEN_BYTES: usize = 16 * 1024;
+pub(crate) const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
 /// The names of grants.
 pub(crate) mod grant_types {

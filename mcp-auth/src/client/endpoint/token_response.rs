@@ -5,18 +5,16 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::super::{HttpResponse, LoginError, OAuthError, TokenType, Tokens};
-use super::MAX_TOKEN_BYTES;
+use super::super::{HttpResponse, LoginError, TokenType, Tokens};
+use super::{EndpointCall, MAX_TOKEN_BYTES};
 use crate::{Scopes, Secret, UnixTime};
 
 /// What the response to a request for tokens is checked against.
 pub(crate) struct TokenExpectations<'a> {
-    /// The address of the endpoint, for errors.
-    pub(crate) url: &'a str,
+    /// The request.
+    pub(crate) call: &'a EndpointCall,
     /// The scopes that were requested. They are granted unless the response says otherwise.
     pub(crate) requested: &'a Scopes,
-    /// Whether a DPoP proof was sent.
-    pub(crate) has_proof: bool,
     /// Whether tokens must be bound to the key.
     pub(crate) must_be_bound: bool,
 }
@@ -37,7 +35,7 @@ pub(crate) fn read_tokens(
     response: &HttpResponse,
     expected: &TokenExpectations<'_>,
 ) -> Result<Tokens, LoginError> {
-    let body = read_body(response, expected.url)?;
+    let body = read_body(response, expected.call)?;
     let access_token =
         read_token(body.access_token)?.ok_or(LoginError::InvalidTokenResponse("it has no access token"))?;
     let token_type = body.token_type.as_deref().ok_or(LoginError::InvalidTokenResponse("it has no token type"))?;
@@ -49,7 +47,7 @@ pub(crate) fn read_tokens(
         return Err(LoginError::InvalidTokenResponse("its token type is neither Bearer nor DPoP"));
     };
     match token_type {
-        TokenType::Dpop if !expected.has_proof => {
+        TokenType::Dpop if !expected.call.has_proof() => {
             return Err(LoginError::InvalidTokenResponse("its token is bound to a key, but none was used"));
         }
         TokenType::Bearer if expected.must_be_bound => {
@@ -69,24 +67,22 @@ pub(crate) fn read_tokens(
 }
 
 /// Reads the assertion that an identity provider issued in exchange for the identity of its user.
-pub(crate) fn read_exchanged_assertion(response: &HttpResponse, url: &str, wanted: &str) -> Result<Secret, LoginError> {
-    let body = read_body(response, url)?;
+pub(crate) fn read_exchanged_assertion(
+    response: &HttpResponse,
+    call: &EndpointCall,
+    wanted: &str,
+) -> Result<Secret, LoginError> {
+    let body = read_body(response, call)?;
     if body.issued_token_type.as_deref() != Some(wanted) {
         return Err(LoginError::InvalidTokenResponse("it is not the kind of token that was requested"));
     }
     read_token(body.access_token)?.ok_or(LoginError::InvalidTokenResponse("it has no token"))
 }
 
-fn read_body(response: &HttpResponse, url: &str) -> Result<Body, LoginError> {
+fn read_body(response: &HttpResponse, call: &EndpointCall) -> Result<Body, LoginError> {
     // Some servers respond with errors in successful responses.
-    let error = OAuthError::parse(&response.body);
-    if !response.is_success() || error.is_some() {
-        let url = url.to_owned();
-        return Err(match error {
-            // An error of the server's own is no judgement of the request.
-            Some(error) if response.status < 500 => LoginError::TokenRefused { url, error },
-            _ => LoginError::Status { url, status: response.status },
-        });
+    if !response.is_success() || call.error_of(response).is_some() {
+        return Err(call.refusal(response));
     }
     serde_json::from_slice(&response.body)
         .map_err(|_| LoginError::InvalidTokenResponse("it is not JSON with members of the right types"))

@@ -1,13 +1,14 @@
-//! The authorization request that a person agrees to in a browser, and its response.
+//! The authorization request that a user agrees to in a browser, and its response.
 
 use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
-use url::{Url, form_urlencoded};
+use url::{Position, Url, form_urlencoded};
 
-use super::super::{LoginError, OAuthError};
+use super::super::redaction::KnownSecrets;
+use super::super::{ErrorResponse, LoginError};
 use super::{Ready, RedirectError};
 use crate::Secret;
 use crate::metadata::Address;
@@ -24,15 +25,22 @@ pub(super) struct PendingAuthorization {
     /// Whether the authorization server says that its responses have `iss`.
     sends_issuer: bool,
     redirect_uri: String,
+    /// What the authorization server could repeat.
+    secrets: KnownSecrets,
 }
 
 impl PendingAuthorization {
     /// Records a request. Half of the random bytes become the state, half the verifier of PKCE.
     pub(super) fn new(ready: &Ready, redirect_uri: &str, random: &[u8]) -> Self {
         let (state, verifier) = random.split_at(random.len() / 2);
+        let (state, verifier) = (encode(state), encode(verifier));
+        let mut secrets = ready.secrets.clone();
+        secrets.add_all([&state, &verifier]);
+        secrets.add_all(&ready.registration.client_secret);
         Self {
-            state: Secret::new(URL_SAFE_NO_PAD.encode(state)),
-            verifier: Secret::new(URL_SAFE_NO_PAD.encode(verifier)),
+            state,
+            verifier,
+            secrets,
             issuer: ready.target.issuer().to_owned(),
             sends_issuer: ready.target.server.authorization_response_iss_parameter_supported == Some(true),
             redirect_uri: redirect_uri.to_owned(),
@@ -64,7 +72,7 @@ impl PendingAuthorization {
             query.append_pair("scope", &ready.scopes.to_string());
         }
         if super::scopes::asks_for_refresh(&ready.scopes) {
-            // OpenID Connect ignores `offline_access` unless the person is asked.
+            // OpenID Connect ignores `offline_access` unless the user is asked.
             query.append_pair("prompt", "consent");
         }
         if let Some(thumbprint) = thumbprint {
@@ -101,24 +109,31 @@ impl PendingAuthorization {
             return Err(LoginError::InvalidResponse("a parameter occurs twice"));
         }
         if let Some(error) = &response.error {
-            let error = OAuthError::new(error, response.error_description.as_deref());
+            let mut secrets = self.secrets.clone();
+            secrets.add_all(&response.code);
+            let error = ErrorResponse::new(error, response.error_description.as_deref(), &secrets);
             return Err(LoginError::AuthorizationRefused(error));
         }
         let code = response.code.filter(|code| !code.expose().is_empty());
         code.ok_or(LoginError::InvalidResponse("it has neither a code nor an error"))
     }
 
-    /// Returns the query of an address, if it is the redirect URI: a whole address, what follows the host, or only a query.
+    /// Returns the query of an address, if it is the redirect URI: a whole address, with or without its scheme, what follows
+    /// the host, or only a query.
     fn query_of(&self, redirect: &str) -> Option<String> {
         if redirect.len() > MAX_RESPONSE_BYTES {
             return None;
         }
         let expected = Url::parse(&self.redirect_uri).ok()?;
+        let authority = &expected[Position::BeforeHost..Position::AfterPort];
         let actual = if redirect.starts_with('/') || redirect.starts_with('?') {
             // An address without a host stays at the host that it is joined with, unless it starts with two slashes.
             expected.join(redirect).ok()?
-        } else if redirect.contains("://") {
-            Url::parse(redirect).ok()?
+        } else if redirect.starts_with(authority) {
+            // Browsers do not show the scheme.
+            Url::parse(&format!("{}://{redirect}", expected.scheme())).ok()?
+        } else if let Ok(url) = Url::parse(redirect) {
+            url
         } else {
             expected.join(&format!("?{redirect}")).ok()?
         };
@@ -155,6 +170,10 @@ impl Response {
         }
         is_well_formed
     }
+}
+
+fn encode(bytes: &[u8]) -> Secret {
+    Secret::new(URL_SAFE_NO_PAD.encode(bytes))
 }
 
 fn set<T>(field: &mut Option<T>, value: T) -> bool {

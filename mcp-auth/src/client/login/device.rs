@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::super::endpoint::{EndpointCall, MAX_TOKEN_BYTES, Seconds, read_lifetime};
-use super::super::{DeviceCode, HttpResponse, LoginConfig, LoginError, OAuthError};
+use super::super::{DeviceCode, HttpResponse, LoginConfig, LoginError};
 use super::addresses;
 use crate::{Secret, UnixTime};
 
@@ -17,7 +17,7 @@ const SLOW_DOWN: Duration = Duration::from_secs(5);
 const MAX_INTERVAL: Duration = Duration::from_secs(300);
 /// The longest time that a code is waited for.
 const MAX_LIFETIME: Duration = Duration::from_secs(24 * 60 * 60);
-/// The maximum length of a code that a person has to enter.
+/// The maximum length of a code that a user has to enter.
 const MAX_USER_CODE_CHARACTERS: usize = 64;
 
 #[derive(Deserialize)]
@@ -32,7 +32,7 @@ struct Body {
     interval: Option<Seconds>,
 }
 
-/// A device code, and what to show to a person.
+/// A device code, and what to show to a user.
 #[derive(Debug)]
 pub(super) struct IssuedCode {
     pub(super) device_code: Secret,
@@ -44,15 +44,11 @@ pub(super) struct IssuedCode {
 pub(super) fn read_device_code(
     now: UnixTime,
     config: &LoginConfig,
-    url: &str,
+    call: &EndpointCall,
     response: &HttpResponse,
 ) -> Result<IssuedCode, LoginError> {
     if !response.is_success() {
-        let url = url.to_owned();
-        return Err(match OAuthError::parse(&response.body) {
-            Some(error) if response.status < 500 => LoginError::TokenRefused { url, error },
-            _ => LoginError::Status { url, status: response.status },
-        });
+        return Err(call.refusal(response));
     }
     let invalid = LoginError::InvalidDeviceCode;
     let body: Body = serde_json::from_slice(&response.body)
@@ -86,7 +82,7 @@ pub(super) fn read_device_code(
     })
 }
 
-/// The wait until a person has entered a code.
+/// The wait until a user has entered a code.
 #[derive(Debug)]
 pub(super) struct DevicePolling {
     pub(super) call: EndpointCall,

@@ -17,13 +17,13 @@ use std::collections::VecDeque;
 
 use url::Url;
 
-use super::super::http::shown;
-use super::super::{FetchError, HttpRequest, HttpResponse, LoginConfig, LoginError};
+use super::super::{HttpRequest, HttpResponse, LoginConfig, LoginError, RequestError};
 use super::addresses;
 use super::target::Target;
 use crate::Secret;
+use crate::address::{Address, shown};
 use crate::metadata::{
-    Address, AuthorizationServerMetadata, InvalidMetadata, MAX_METADATA_BYTES, ProtectedResourceMetadata, well_known,
+    AuthorizationServerMetadata, InvalidMetadata, MAX_METADATA_BYTES, ProtectedResourceMetadata, well_known,
 };
 
 /// How many issuers of one resource are considered.
@@ -99,7 +99,7 @@ impl Discovery {
             match &self.stage {
                 Stage::Resource => {
                     if let Some(named) = &self.named {
-                        return Err(LoginError::NoResourceMetadata { url: shown(named.as_str()).to_owned() });
+                        return Err(LoginError::NoResourceMetadata { url: shown(named.as_str()) });
                     }
                     // 2025-03-26: the server is its own authorization server.
                     self.search_server(config, config.server.origin(), None)?;
@@ -114,7 +114,7 @@ impl Discovery {
         }
     }
 
-    pub(super) fn handle_failure(&self, error: FetchError) -> LoginError {
+    pub(super) fn handle_failure(&self, error: RequestError) -> LoginError {
         LoginError::Fetch { url: self.place_text(), error }
     }
 
@@ -164,7 +164,7 @@ impl Discovery {
             Err(reason) => return self.unreadable(reason),
         };
         if !metadata.is_for(config.server()) {
-            let (resource, server) = (metadata.resource, shown(config.server.as_str()).to_owned());
+            let (resource, server) = (shown(&metadata.resource), shown(config.server.as_str()));
             return Document::Invalid(LoginError::ResourceMismatch { resource, server });
         }
         Document::Found(metadata)
@@ -178,7 +178,7 @@ impl Discovery {
         // Without metadata of the resource, the issuer is the origin, of which the text with and without a slash is the same URL.
         let is_origin = !is_exact && metadata.issuer.strip_suffix('/') == Some(issuer);
         if metadata.issuer != issuer && !is_origin {
-            let (expected, found) = (issuer.to_owned(), metadata.issuer);
+            let (expected, found) = (shown(issuer), shown(&metadata.issuer));
             return Document::Invalid(LoginError::IssuerMismatch { expected, found });
         }
         Document::Found(metadata)
@@ -206,7 +206,7 @@ impl Discovery {
         issuer: String,
         resource: Option<Box<ProtectedResourceMetadata>>,
     ) -> Result<(), LoginError> {
-        let address = addresses::check(config, "issuer", &issuer)?;
+        let address = addresses::check_issuer(config, &issuer)?;
         self.places = well_known::authorization_server(address.url()).into();
         self.problem = None;
         self.stage = Stage::Server { issuer, resource };
@@ -214,6 +214,6 @@ impl Discovery {
     }
 
     fn place_text(&self) -> String {
-        self.place.as_ref().map(|place| shown(place.as_str()).to_owned()).unwrap_or_default()
+        self.place.as_ref().map(|place| shown(place.as_str())).unwrap_or_default()
     }
 }

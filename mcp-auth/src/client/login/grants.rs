@@ -10,7 +10,7 @@ use super::super::{
 use super::authorization::PendingAuthorization;
 use super::device::{DevicePolling, read_device_code};
 use super::{Login, Ready, State, Target};
-use crate::metadata::Address;
+use crate::address::{Address, shown};
 use crate::{Secret, UnixTime};
 
 /// The kind of token that an identity provider issues for another authorization server.
@@ -49,13 +49,14 @@ impl Login {
             scopes: self.scope_sources(&target, |sources| sources.choose()),
             token_endpoint: target.token_endpoint(&self.config)?,
             binding: target.dpop(self.config.dpop.as_ref(), self.demand.is_dpop)?,
+            secrets: self.known_secrets(),
             registration,
             target,
         });
         match self.refresh_token_for(&ready) {
             Some(refresh_token) => {
                 let form = Form::grant(grant_types::REFRESH_TOKEN)
-                    .with("refresh_token", refresh_token)
+                    .with_secret("refresh_token", refresh_token)
                     .with("resource", ready.target.resource.as_str());
                 let mut call = ready.call(&ready.token_endpoint, form);
                 self.fetch(call.request(), State::Refreshing { ready, call })
@@ -64,7 +65,7 @@ impl Login {
         }
     }
 
-    /// Returns the refresh token of an earlier login, if it can yield what this one needs without a person.
+    /// Returns the refresh token of an earlier login, if it can yield what this one needs without a user.
     fn refresh_token_for(&self, ready: &Ready) -> Option<Secret> {
         let grant = self.stored.grant.as_ref()?;
         let is_same = grant.issuer == ready.target.issuer()
@@ -97,7 +98,7 @@ impl Login {
         }
     }
 
-    /// Goes on without the refresh token, if it was refused for good: a person can log in again.
+    /// Goes on without the refresh token, if it was refused for good: a user can log in again.
     fn recover_from_refusal(&mut self, now: UnixTime, ready: Box<Ready>, error: LoginError) -> Result<(), LoginError> {
         let is_final = matches!(error, LoginError::TokenRefused { .. }) && !error.is_transient();
         if !is_final {
@@ -129,7 +130,7 @@ impl Login {
                 let key = self.config.dpop.as_ref().filter(|_| ready.binding.with_proof);
                 let url = pending.url(&endpoint, &ready, key.map(|key| &*key.thumbprint));
                 let issuer = ready.target.issuer().to_owned();
-                self.outbox.push_back(Action::OpenBrowser(OpenBrowser { url, redirect_uri, issuer }));
+                self.outbox.push(Action::OpenBrowser(OpenBrowser { url, redirect_uri, issuer }));
                 self.state = State::AwaitingRedirect { ready, pending };
                 Ok(())
             }
@@ -137,7 +138,7 @@ impl Login {
                 let endpoint = ready.target.device_authorization_endpoint(&self.config)?;
                 let form = ready.scope_and_resource(Form::default());
                 let client = ClientCredentials::of(&ready.registration);
-                let mut call = EndpointCall::new(&endpoint, &client, form, false);
+                let mut call = EndpointCall::new(&endpoint, &client, form, false).knowing(&ready.secrets);
                 self.fetch(call.request(), State::RequestingDeviceCode { ready, call })
             }
             Flow::ClientCredentials => {
@@ -158,7 +159,7 @@ impl Login {
 
     fn ask_for_assertion(&mut self, ready: Box<Ready>, kind: AssertionKind, audience: String) {
         let resource = ready.target.resource.clone();
-        self.outbox.push_back(Action::SupplyAssertion(AssertionRequest { kind, audience, resource }));
+        self.outbox.push(Action::SupplyAssertion(AssertionRequest { kind, audience, resource }));
         self.state = State::AwaitingAssertion(ready);
     }
 
@@ -169,9 +170,9 @@ impl Login {
         code: Secret,
     ) -> Result<(), LoginError> {
         let form = Form::grant(grant_types::AUTHORIZATION_CODE)
-            .with("code", code)
+            .with_secret("code", code)
             .with("redirect_uri", pending.redirect_uri())
-            .with("code_verifier", pending.verifier().clone())
+            .with_secret("code_verifier", pending.verifier().clone())
             .with("resource", ready.target.resource.as_str());
         self.request_tokens(ready, form)
     }
@@ -183,13 +184,13 @@ impl Login {
         call: &EndpointCall,
         response: &HttpResponse,
     ) -> Result<(), LoginError> {
-        let code = read_device_code(now, &self.config, call.url(), response)?;
+        let code = read_device_code(now, &self.config, call, response)?;
         let form = Form::grant(grant_types::DEVICE_CODE)
-            .with("device_code", code.device_code)
+            .with_secret("device_code", code.device_code)
             .with("resource", ready.target.resource.as_str());
         let call = ready.call(&ready.token_endpoint, form);
         let polling = DevicePolling::new(now, call, code.interval, code.shown.expires_at);
-        self.outbox.push_back(Action::ShowDeviceCode(code.shown));
+        self.outbox.push(Action::ShowDeviceCode(code.shown));
         self.state = State::PollingDevice { ready, polling };
         Ok(())
     }
@@ -236,12 +237,12 @@ impl Login {
         call: &EndpointCall,
         response: &HttpResponse,
     ) -> Result<(), LoginError> {
-        let assertion = read_exchanged_assertion(response, call.url(), ID_JAG)?;
+        let assertion = read_exchanged_assertion(response, call, ID_JAG)?;
         self.request_tokens_for_assertion(ready, assertion)
     }
 
     fn request_tokens_for_assertion(&mut self, ready: Box<Ready>, assertion: Secret) -> Result<(), LoginError> {
-        let form = Form::grant(grant_types::JWT_BEARER).with("assertion", assertion);
+        let form = Form::grant(grant_types::JWT_BEARER).with_secret("assertion", assertion);
         let form = ready.scope_and_resource(form);
         self.request_tokens(ready, form)
     }
@@ -290,7 +291,7 @@ impl Login {
             self.save(Save::ForgetGrant { issuer, resource });
         }
         self.save(Save::Grant(grant.clone()));
-        self.outbox.push_back(Action::Done(grant));
+        self.outbox.push(Action::Done(grant));
         self.state = State::Over;
     }
 }
@@ -298,7 +299,8 @@ impl Login {
 impl Ready {
     /// Creates a request to the token endpoint.
     fn call(&self, endpoint: &Address, form: Form) -> EndpointCall {
-        EndpointCall::new(endpoint, &ClientCredentials::of(&self.registration), form, self.binding.with_proof)
+        let client = ClientCredentials::of(&self.registration);
+        EndpointCall::new(endpoint, &client, form, self.binding.with_proof).knowing(&self.secrets)
     }
 
     fn scope_and_resource(&self, form: Form) -> Form {
@@ -306,12 +308,7 @@ impl Ready {
     }
 
     fn expectations<'a>(&'a self, call: &'a EndpointCall) -> TokenExpectations<'a> {
-        TokenExpectations {
-            url: call.url(),
-            requested: &self.scopes,
-            has_proof: call.has_proof(),
-            must_be_bound: self.binding.must_be_bound,
-        }
+        TokenExpectations { call, requested: &self.scopes, must_be_bound: self.binding.must_be_bound }
     }
 }
 
@@ -320,7 +317,7 @@ fn exchange(provider: &IdentityProvider, ready: &Ready, identity: Secret) -> Res
     let url = provider.token_endpoint.as_str();
     let endpoint = Address::parse(url).map_err(|reason| LoginError::UnsafeAddress {
         what: "token endpoint of the identity provider",
-        url: url.to_owned(),
+        url: shown(url),
         reason,
     })?;
     let subject_token_type = match provider.subject_token_type {
@@ -330,8 +327,9 @@ fn exchange(provider: &IdentityProvider, ready: &Ready, identity: Secret) -> Res
     let form = Form::grant(grant_types::TOKEN_EXCHANGE)
         .with("requested_token_type", ID_JAG)
         .with("audience", ready.target.issuer())
-        .with("subject_token", identity)
+        .with_secret("subject_token", identity)
         .with("subject_token_type", subject_token_type);
     let form = ready.scope_and_resource(form);
-    Ok(EndpointCall::new(&endpoint, &ClientCredentials::at_provider(provider), form, false))
+    let client = ClientCredentials::at_provider(provider);
+    Ok(EndpointCall::new(&endpoint, &client, form, false).knowing(&ready.secrets))
 }

@@ -16,7 +16,6 @@ mod registering;
 mod scopes;
 mod target;
 
-use std::collections::VecDeque;
 use std::fmt;
 
 use zeroize::Zeroizing;
@@ -27,12 +26,13 @@ use self::device::{DevicePolling, DeviceProgress};
 use self::discovery::{Discovery, Progress};
 use self::target::{Binding, Target};
 use super::endpoint::{EndpointCall, Reply};
-use super::http::shown;
+use super::outbox::Outbox;
+use super::redaction::KnownSecrets;
 use super::register;
 use super::{
-    Action, FetchError, HttpRequest, HttpResponse, LoginConfig, LoginError, PreRegistered, Registration, Save, Stored,
+    Action, HttpRequest, HttpResponse, LoginConfig, LoginError, PreRegistered, Registration, RequestError, Save, Stored,
 };
-use crate::metadata::Address;
+use crate::address::{Address, shown};
 use crate::{Challenge, Scopes, Secret, UnixTime};
 
 /// A login, as a machine without I/O: it reads no clock, opens no socket, makes no random numbers and signs nothing.
@@ -91,8 +91,7 @@ pub struct Login {
     demand: Demand,
     random: Zeroizing<[u8; Self::RANDOM_BYTES]>,
     state: State,
-    outbox: VecDeque<Action>,
-    is_saving: bool,
+    outbox: Outbox,
 }
 
 #[derive(Debug)]
@@ -119,6 +118,8 @@ struct Ready {
     scopes: Scopes,
     token_endpoint: Address,
     binding: Binding,
+    /// What the authorization server could repeat.
+    secrets: KnownSecrets,
 }
 
 /// The error of an authorization response that does not belong to the login. The login still waits for the right one.
@@ -157,21 +158,20 @@ impl Login {
         random: [u8; Self::RANDOM_BYTES],
     ) -> Self {
         let (demand, random) = (Demand::new(challenges), Zeroizing::new(random));
-        Self { config, stored, demand, random, state: State::Start, outbox: VecDeque::new(), is_saving: false }
+        Self { config, stored, demand, random, state: State::Start, outbox: Outbox::default() }
     }
 
     /// Returns what to do next.
     #[must_use]
     pub fn poll(&mut self, now: UnixTime) -> Action {
-        if self.is_saving {
-            return Action::Idle;
-        }
         if matches!(self.state, State::Start) {
             self.start();
         }
-        if let Some(action) = self.outbox.pop_front() {
-            self.is_saving = matches!(action, Action::Save(_));
+        if let Some(action) = self.outbox.poll() {
             return action;
+        }
+        if !self.outbox.is_empty() {
+            return Action::Idle;
         }
         let State::PollingDevice { polling, .. } = &mut self.state else { return Action::Idle };
         if polling.is_asking {
@@ -190,9 +190,29 @@ impl Login {
         }
     }
 
+    /// Whether the request in flight obtains tokens or registers the client, so that it must not be cancelled before its
+    /// response was reported and all that follows was saved: the authorization server does not issue the same tokens again.
+    #[must_use]
+    pub const fn must_finish(&self) -> bool {
+        match &self.state {
+            State::Registering { .. }
+            | State::Refreshing { .. }
+            | State::ExchangingIdentity { .. }
+            | State::RequestingTokens { .. } => true,
+            State::PollingDevice { polling, .. } => polling.is_asking,
+            State::Start
+            | State::Discovering(_)
+            | State::AskingForClient(_)
+            | State::AwaitingRedirect { .. }
+            | State::RequestingDeviceCode { .. }
+            | State::AwaitingAssertion(_)
+            | State::Over => false,
+        }
+    }
+
     /// Reports the response to an [`Action::Fetch`].
     pub fn handle_response(&mut self, now: UnixTime, response: HttpResponse) {
-        if !self.is_ready_for_input() {
+        if !self.outbox.is_empty() {
             return;
         }
         let result = match std::mem::replace(&mut self.state, State::Over) {
@@ -238,11 +258,11 @@ impl Login {
     }
 
     /// Reports that an [`Action::Fetch`] got no response.
-    pub fn handle_failure(&mut self, now: UnixTime, error: FetchError) {
-        if !self.is_ready_for_input() {
+    pub fn handle_failure(&mut self, now: UnixTime, error: RequestError) {
+        if !self.outbox.is_empty() {
             return;
         }
-        let fetch_error = |url: &str, error| LoginError::Fetch { url: shown(url).to_owned(), error };
+        let fetch_error = |url: &str, error| LoginError::Fetch { url: shown(url), error };
         let error = match &mut self.state {
             State::Discovering(discovery) => discovery.handle_failure(error),
             State::Registering { endpoint, .. } => fetch_error(endpoint.as_str(), error),
@@ -275,7 +295,7 @@ impl Login {
     /// Returns an error if the address does not belong to this login, which then goes on waiting: any page can send a browser to
     /// the redirect URI.
     pub fn handle_redirect(&mut self, redirect: &str) -> Result<(), RedirectError> {
-        if !self.is_ready_for_input() {
+        if !self.outbox.is_empty() {
             return Err(RedirectError::NotExpected);
         }
         let State::AwaitingRedirect { pending, .. } = &self.state else { return Err(RedirectError::NotExpected) };
@@ -293,7 +313,7 @@ impl Login {
 
     /// Provides what an [`Action::AskForClient`] asks for.
     pub fn handle_client(&mut self, client: &PreRegistered) {
-        if !self.is_ready_for_input() || !matches!(self.state, State::AskingForClient(_)) {
+        if !self.outbox.is_empty() || !matches!(self.state, State::AskingForClient(_)) {
             return;
         }
         let State::AskingForClient(target) = std::mem::replace(&mut self.state, State::Over) else { return };
@@ -313,7 +333,7 @@ impl Login {
 
     /// Provides what an [`Action::SupplyAssertion`] asks for.
     pub fn handle_assertion(&mut self, assertion: Secret) {
-        if !self.is_ready_for_input() || !matches!(self.state, State::AwaitingAssertion(_)) {
+        if !self.outbox.is_empty() || !matches!(self.state, State::AwaitingAssertion(_)) {
             return;
         }
         let State::AwaitingAssertion(ready) = std::mem::replace(&mut self.state, State::Over) else { return };
@@ -321,7 +341,7 @@ impl Login {
         self.fail_on_error(result);
     }
 
-    /// Reports that what the login asked a person or the host for is not provided, which fails the login.
+    /// Reports that what the login asked a user or the host for is not provided, which fails the login.
     pub fn handle_declined(&mut self) {
         let is_asking = matches!(
             self.state,
@@ -338,12 +358,7 @@ impl Login {
 
     /// Reports that an [`Action::Save`] was done.
     pub const fn handle_saved(&mut self) {
-        self.is_saving = false;
-    }
-
-    /// Whether all actions were returned, so that an input can be the result of the last one.
-    fn is_ready_for_input(&self) -> bool {
-        !self.is_saving && self.outbox.is_empty()
+        self.outbox.handle_saved();
     }
 
     fn start(&mut self) {
@@ -357,7 +372,7 @@ impl Login {
             let progress = discovery.next(&self.config)?;
             // The first step is always a request: the well-known places are never empty.
             if let Progress::Fetch(request) = progress {
-                self.outbox.push_back(Action::Fetch(request));
+                self.outbox.push(Action::Fetch(request));
             }
             self.state = State::Discovering(discovery);
             Ok(())
@@ -373,19 +388,32 @@ impl Login {
     }
 
     fn fetch(&mut self, request: HttpRequest, state: State) -> Result<(), LoginError> {
-        self.outbox.push_back(Action::Fetch(request));
+        self.outbox.push(Action::Fetch(request));
         self.state = state;
         Ok(())
     }
 
+    /// Returns the secrets that servers may know before the login has any of its own.
+    fn known_secrets(&self) -> KnownSecrets {
+        let mut secrets = KnownSecrets::default();
+        secrets.add_query(self.config.server.as_str());
+        secrets.add_all(self.config.pre_registered.iter().filter_map(|client| client.client_secret.as_ref()));
+        secrets.add_all(self.stored.registrations.iter().filter_map(|known| known.client_secret.as_ref()));
+        if let Some(grant) = &self.stored.grant {
+            secrets.add_all([&grant.tokens.access_token]);
+            secrets.add_all(&grant.tokens.refresh_token);
+        }
+        secrets
+    }
+
     fn save(&mut self, change: Save) {
-        self.outbox.push_back(Action::Save(change));
+        self.outbox.save(change);
     }
 
     fn fail_on_error(&mut self, result: Result<(), LoginError>) {
         if let Err(error) = result {
             self.state = State::Over;
-            self.outbox.push_back(Action::Failed(error));
+            self.outbox.fail(error);
         }
     }
 }

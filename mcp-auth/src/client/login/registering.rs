@@ -6,7 +6,7 @@ use super::super::register::{
 use super::super::{Action, HttpRequest, HttpResponse, LoginError, Save};
 use super::scopes::ScopeSources;
 use super::{Login, State, Target, addresses};
-use crate::metadata::Address;
+use crate::address::Address;
 use crate::{Scopes, Secret, UnixTime};
 
 impl Login {
@@ -41,12 +41,12 @@ impl Login {
         endpoint: &Address,
         response: &HttpResponse,
     ) -> Result<(), LoginError> {
-        match read_registration(response, endpoint.as_str(), &target.server, redirect_uri(&self.config)) {
+        match read_registration(response, endpoint, &target.server, redirect_uri(&self.config), &self.known_secrets()) {
             Ok(registration) => {
                 self.save(Save::Registration(registration.clone()));
                 self.start_flow(target, registration)
             }
-            // A person can still register the client, which is what a server that refuses wants.
+            // The client can still be registered by hand, which is what a server that refuses wants.
             Err(LoginError::RegistrationRefused { .. } | LoginError::Status { status: 400..=499, .. })
                 if self.config.ask_for_client =>
             {
@@ -57,7 +57,7 @@ impl Login {
     }
 
     fn ask_for_client(&mut self, target: Box<Target>) -> Result<(), LoginError> {
-        self.outbox.push_back(Action::AskForClient { issuer: target.issuer().to_owned() });
+        self.outbox.push(Action::AskForClient { issuer: target.issuer().to_owned() });
         self.state = State::AskingForClient(target);
         Ok(())
     }

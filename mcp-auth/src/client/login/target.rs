@@ -2,10 +2,11 @@
 
 use super::super::{DpopKey, LoginConfig, LoginError};
 use super::addresses;
-use crate::metadata::{Address, AuthorizationServerMetadata, ProtectedResourceMetadata, UnsafeAddress};
+use crate::address::{Address, UnsafeAddress, shown};
+use crate::metadata::{AuthorizationServerMetadata, ProtectedResourceMetadata};
 
 /// The parameters of an authorization request that would change its meaning.
-const REQUEST_PARAMETERS: [&str; 13] = [
+const REQUEST_PARAMETERS: [&str; 18] = [
     "response_type",
     "response_mode",
     "client_id",
@@ -19,6 +20,11 @@ const REQUEST_PARAMETERS: [&str; 13] = [
     "request",
     "request_uri",
     "nonce",
+    "prompt",
+    "claims",
+    "authorization_details",
+    "login_hint",
+    "id_token_hint",
 ];
 
 /// The resource that tokens are for, and the authorization server that issues them.
@@ -75,7 +81,7 @@ impl Target {
         let address = addresses::check(config, what, url)?;
         // The endpoint can be one of another server, which must get no other request than ours.
         if address.url().query_pairs().any(|(name, _)| REQUEST_PARAMETERS.contains(&&*name)) {
-            let (url, reason) = (addresses::shown(url), UnsafeAddress::Parameters);
+            let (url, reason) = (shown(url), UnsafeAddress::Parameters);
             return Err(LoginError::UnsafeAddress { what, url, reason });
         }
         Ok(address)

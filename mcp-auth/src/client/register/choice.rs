@@ -12,11 +12,11 @@ pub(crate) enum Choice {
     Use { registration: Registration, is_new: bool },
     /// Register at the registration endpoint, and authenticate like this.
     Register(ClientAuthentication),
-    /// Ask a person, who has to register the client.
+    /// Ask the user for a client that was registered by hand.
     Ask,
 }
 
-/// Chooses in the order of preference: registered by a person, metadata document, registered by itself, asking.
+/// Chooses in the order of preference: registered by hand, metadata document, registered by itself, asking.
 ///
 /// A registration is only ever used with the issuer that it was made with.
 pub(crate) fn choose(
@@ -49,7 +49,7 @@ pub(crate) fn choose(
             return Ok(Choice::Use { registration: registration.clone(), is_new: false });
         }
     }
-    // Clients that act without a person are registered by one.
+    // Clients that act without a user are registered by hand.
     let can_register = !matches!(config.flow, Flow::ClientCredentials | Flow::WorkloadIdentity);
     if can_register && config.dynamic_registration && server.registration_endpoint.is_some() {
         return Ok(Choice::Register(authentication_to_register(server, has_metadata)?));
@@ -86,7 +86,7 @@ fn check_issuer(client: &PreRegistered, issuer: &str, stored: &[Registration]) -
     }
 }
 
-/// Makes the registration of a client that a person registered.
+/// Makes the registration of a client that was registered by hand.
 pub(crate) fn bind(client: &PreRegistered, server: &AuthorizationServerMetadata) -> Registration {
     let authentication = client.authentication.unwrap_or_else(|| {
         if client.client_secret.is_none() {

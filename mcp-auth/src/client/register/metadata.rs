@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use super::super::endpoint::grant_types;
 use super::super::{ClientAuthentication, Flow, LoginConfig};
-use crate::metadata::{Address, AuthorizationServerMetadata};
+use crate::address::Address;
+use crate::metadata::AuthorizationServerMetadata;
 
 /// The metadata of a client: the body of a registration (RFC 7591), and the document that its identifier can be the address of.
 #[derive(Debug, Serialize)]
@@ -86,7 +87,7 @@ pub(crate) fn redirect_uri(config: &LoginConfig) -> Option<&str> {
     }
 }
 
-/// Whether a refresh token is wanted, and possible. Clients that act without a person simply ask again.
+/// Whether a refresh token is wanted, and possible. Clients that act without a user simply ask again.
 pub(crate) const fn wants_refresh(config: &LoginConfig) -> bool {
     config.refresh && matches!(config.flow, Flow::AuthorizationCode { .. } | Flow::DeviceCode)
 }

@@ -9,4 +9,4 @@ pub(crate) use metadata::{ClientMetadata, redirect_uri, wants_refresh};
 pub(crate) use response::read_registration;
 
 /// The maximum length of the response to a registration, in bytes.
-pub const MAX_REGISTRATION_RESPONSE_BYTES: usize = 64 * 1024;
+pub(crate) const MAX_REGISTRATION_RESPONSE_BYTES: usize = 64 * 1024;

@@ -2,8 +2,10 @@
 
 use serde::Deserialize;
 
-use super::super::{ClientAuthentication, HttpResponse, LoginError, OAuthError, Registration};
+use super::super::redaction::KnownSecrets;
+use super::super::{ClientAuthentication, ErrorResponse, HttpResponse, LoginError, Registration};
 use super::MAX_REGISTRATION_RESPONSE_BYTES;
+use crate::address::{Address, shown};
 use crate::metadata::AuthorizationServerMetadata;
 use crate::{Secret, UnixTime};
 
@@ -23,19 +25,20 @@ struct Body {
 /// Reads the registration from a response.
 pub(crate) fn read_registration(
     response: &HttpResponse,
-    url: &str,
+    endpoint: &Address,
     server: &AuthorizationServerMetadata,
     redirect_uri: Option<&str>,
+    secrets: &KnownSecrets,
 ) -> Result<Registration, LoginError> {
     if response.body.len() > MAX_REGISTRATION_RESPONSE_BYTES {
         return Err(LoginError::InvalidRegistration("it is too long"));
     }
     if !response.is_success() {
-        return Err(match OAuthError::parse(&response.body) {
+        return Err(match ErrorResponse::parse(&response.body, secrets) {
             Some(error) if response.status < 500 => {
                 LoginError::RegistrationRefused { issuer: server.issuer.clone(), error }
             }
-            _ => LoginError::Status { url: url.to_owned(), status: response.status },
+            _ => LoginError::Status { url: shown(endpoint.as_str()), status: response.status },
         });
     }
     let body: Body = serde_json::from_slice(&response.body)

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use sha2::{Digest as _, Sha256};
 
 use self::document::Document;
 pub(super) use self::lock::lock;
@@ -112,14 +111,8 @@ impl TokenStore for FileStore {
     }
 
     async fn lock(&self, key: &StoreKey) -> Result<StoreLock, StoreError> {
-        lock(&self.lock_path(&digest(key)), self.lock_timeout).await
+        lock(&self.lock_path(&key.digest()), self.lock_timeout).await
     }
-}
-
-/// Returns a short name for a key that is valid in every file system.
-pub(super) fn digest(key: &StoreKey) -> String {
-    let digest = Sha256::digest(key.as_str());
-    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn read(path: &Path) -> Result<Document, StoreError> {

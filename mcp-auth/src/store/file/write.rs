@@ -10,6 +10,10 @@ const TEMPORARY: &str = ".tmp";
 
 /// Replaces a file, while no other process does: writes another one that only the user can read, waits until it is on the disk, and renames it.
 pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    replace_with(path, content, sync_directory)
+}
+
+fn replace_with(path: &Path, content: &[u8], sync_directory: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
     create_directory(path)?;
     remove_leftovers(path);
     let temporary = temporary_path(path);
@@ -19,7 +23,9 @@ pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
         let _ = fs::remove_file(&temporary);
         return result;
     }
-    sync_directory(path);
+    // Not all file systems and permissions allow that. The file is replaced in any case, and other processes read it: a failure
+    // would say that the tokens in it are not saved.
+    let _ = sync_directory(directory_of(path));
     Ok(())
 }
 
@@ -97,12 +103,59 @@ fn directory_of(path: &Path) -> &Path {
 }
 
 /// Waits until a renamed file is on the disk by its new name.
-///
-/// Not all file systems and permissions allow that. The file is replaced in any case, and other processes read it.
 #[cfg(unix)]
-fn sync_directory(path: &Path) {
-    let _ = File::open(directory_of(path)).and_then(|directory| directory.sync_all());
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
 }
 
 #[cfg(not(unix))]
-fn sync_directory(_: &Path) {}
+fn sync_directory(_: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory that is removed at the end of the test.
+    struct Directory(PathBuf);
+
+    impl Directory {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("mcp-auth-write-{}-{name}", std::process::id()));
+            let _ = fs::remove_dir_all(&path);
+            Self(path)
+        }
+    }
+
+    impl Drop for Directory {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_directory_that_cannot_be_synced_does_not_fail_a_save() {
+        let directory = Directory::new("sync");
+        let path = directory.0.join("logins.json");
+        replace(&path, b"earlier").unwrap();
+        let mut synced = None;
+        let fail = |directory: &Path| {
+            synced = Some(directory.to_owned());
+            Err(io::ErrorKind::PermissionDenied.into())
+        };
+        replace_with(&path, b"later", fail).unwrap();
+        assert_eq!(synced.as_ref(), Some(&directory.0));
+        assert_eq!(fs::read(&path).unwrap(), b"later");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_replaced_fails_a_save_and_leaves_nothing() {
+        let directory = Directory::new("replace");
+        let path = directory.0.join("logins.json");
+        // A directory is not replaced by a file.
+        fs::create_dir_all(path.join("x")).unwrap();
+        replace_with(&path, b"later", |_| panic!("there is nothing to sync")).unwrap_err();
+        assert_eq!(fs::read_dir(&directory.0).unwrap().count(), 1);
+    }
+}

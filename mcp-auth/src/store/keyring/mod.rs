@@ -11,11 +11,13 @@ use async_trait::async_trait;
 use keyring::Entry;
 
 use self::records::{Entries, Records};
-use super::file::{digest, lock};
+use super::file::lock;
 use super::{StoreError, StoreKey, StoreLock, TokenStore};
 use crate::Secret;
 
 const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_secs(600);
+/// A change takes milliseconds, unless the keyring has to be unlocked by the user.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A store that keeps logins in the keyring: Keychain on macOS, Credential Manager on Windows, Secret Service elsewhere.
 ///
@@ -47,6 +49,28 @@ impl KeyringStore {
         self
     }
 
+    /// Changes the entries of a record, while no other process does.
+    async fn change(
+        &self,
+        key: &StoreKey,
+        change: impl FnOnce(&Records<SystemEntries>, &str) -> Result<(), StoreError> + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let held = lock(&self.lock_path(&format!("{}.change", key.digest())), CHANGE_TIMEOUT).await?;
+        let key = key.clone();
+        // The lock moves along: if this future is dropped, it is released after the change, and not in the middle.
+        self.blocking(move |records| {
+            let changed = change(records, key.as_str());
+            drop(held);
+            changed
+        })
+        .await
+    }
+
+    /// Returns the path of a lock file.
+    fn lock_path(&self, purpose: &str) -> PathBuf {
+        self.lock_directory.join(format!("{}.{purpose}.lock", self.service))
+    }
+
     /// Runs operations of the keyring on a thread for them, as it may ask the user for a password.
     async fn blocking<T: Send + 'static>(
         &self,
@@ -66,18 +90,16 @@ impl TokenStore for KeyringStore {
     }
 
     async fn save(&self, key: &StoreKey, record: &Secret) -> Result<(), StoreError> {
-        let (key, record) = (key.clone(), record.clone());
-        self.blocking(move |records| records.save(key.as_str(), &record)).await
+        let record = record.clone();
+        self.change(key, move |records, key| records.save(key, &record)).await
     }
 
     async fn remove(&self, key: &StoreKey) -> Result<(), StoreError> {
-        let key = key.clone();
-        self.blocking(move |records| records.remove(key.as_str())).await
+        self.change(key, |records, key| records.remove(key)).await
     }
 
     async fn lock(&self, key: &StoreKey) -> Result<StoreLock, StoreError> {
-        let path = self.lock_directory.join(format!("{}.{}.lock", self.service, digest(key)));
-        lock(&path, self.lock_timeout).await
+        lock(&self.lock_path(&key.digest()), self.lock_timeout).await
     }
 }
 

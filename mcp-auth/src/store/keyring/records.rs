@@ -10,6 +10,8 @@ use crate::store::StoreError;
 const ENTRY_BYTES: usize = 2_000;
 /// Far above the size of a login. A head that claims more is damaged.
 const MAX_PARTS: usize = 500;
+/// How often a record is read that is replaced meanwhile.
+const MAX_READS: usize = 20;
 
 /// Named texts.
 pub(super) trait Entries {
@@ -23,8 +25,9 @@ pub(super) struct Records<E>(pub(super) E);
 
 /// What the entry with the name of the key has instead of a long record: where its parts are.
 ///
-/// Parts are written under names of their own before the head names them, so that the record changes as a whole.
-#[derive(Serialize, Deserialize)]
+/// Parts are written under names of their own before the head names them, so that the record changes as a whole. The names are
+/// never used again: a reader that has an earlier head finds the parts of that record, or misses one.
+#[derive(Serialize, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields)]
 struct Head {
     generation: u64,
@@ -33,25 +36,42 @@ struct Head {
 
 impl<E: Entries> Records<E> {
     pub(super) fn load(&self, key: &str) -> Result<Option<Secret>, StoreError> {
-        let Some(text) = self.0.get(key)? else { return Ok(None) };
-        let Some(head) = head(&text) else { return Ok(Some(text)) };
-        let damaged = || StoreError::damaged(format!("the entry {key:?} of the keyring"), "a part is missing");
-        if head.parts > MAX_PARTS {
-            return Err(damaged());
+        let mut incomplete = None;
+        for _ in 0..MAX_READS {
+            let Some(text) = self.0.get(key)? else { return Ok(None) };
+            let Some(head) = head(&text) else { return Ok(Some(text)) };
+            if incomplete.as_ref() == Some(&head) || head.parts > MAX_PARTS {
+                let store = format!("the entry {key:?} of the keyring");
+                return Err(StoreError::damaged(store, "a part is missing"));
+            }
+            if let Some(record) = self.load_parts(key, &head)? {
+                return Ok(Some(record));
+            }
+            // Another process has replaced the record, unless it is the same the next time.
+            incomplete = Some(head);
         }
+        Err(StoreError::Locked { store: "the keyring".to_owned() })
+    }
+
+    /// Returns a long record, or `None` if a part is missing.
+    fn load_parts(&self, key: &str, head: &Head) -> Result<Option<Secret>, StoreError> {
         let mut record = Zeroizing::new(String::with_capacity(head.parts * ENTRY_BYTES));
         for part in 0..head.parts {
-            record.push_str(self.0.get(&part_name(key, head.generation, part))?.ok_or_else(damaged)?.expose());
+            match self.0.get(&part_name(key, head.generation, part))? {
+                Some(text) => record.push_str(text.expose()),
+                None => return Ok(None),
+            }
         }
         Ok(Some(Secret::new(record.as_str())))
     }
 
+    /// Saves a record, while no other process does.
     pub(super) fn save(&self, key: &str, record: &Secret) -> Result<(), StoreError> {
         let earlier = self.0.get(key)?.as_ref().and_then(head);
         if record.expose().len() <= ENTRY_BYTES {
             self.0.set(key, record.expose())?;
         } else {
-            let generation = earlier.as_ref().map_or(0, |head| head.generation.wrapping_add(1));
+            let generation = getrandom::u64().map_err(|error| StoreError::unavailable("the keyring", error))?;
             let parts = split(record.expose());
             for (index, part) in parts.iter().enumerate() {
                 self.0.set(&part_name(key, generation, index), part)?;
@@ -62,6 +82,7 @@ impl<E: Entries> Records<E> {
         self.remove_parts(key, earlier)
     }
 
+    /// Removes a record, while no other process saves one.
     pub(super) fn remove(&self, key: &str) -> Result<(), StoreError> {
         let earlier = self.0.get(key)?.as_ref().and_then(head);
         self.0.delete(key)?;
@@ -110,10 +131,29 @@ mod tests {
     struct Limited {
         entries: RefCell<BTreeMap<String, String>>,
         writes_left: Cell<usize>,
+        /// What another process does before one of the next reads.
+        other: RefCell<Option<(usize, Other)>>,
     }
+
+    type Other = Box<dyn FnMut(&Records<Limited>) -> bool>;
 
     impl Entries for Limited {
         fn get(&self, name: &str) -> Result<Option<Secret>, StoreError> {
+            let other = self.other.take();
+            match other {
+                Some((0, mut other)) => {
+                    let records = Records(Self {
+                        entries: RefCell::new(self.entries.take()),
+                        writes_left: Cell::new(usize::MAX),
+                        other: RefCell::default(),
+                    });
+                    let goes_on = other(&records);
+                    self.entries.replace(records.0.entries.take());
+                    self.other.replace(goes_on.then_some((0, other)));
+                }
+                Some((reads, other)) => drop(self.other.replace(Some((reads - 1, other)))),
+                None => {}
+            }
             Ok(self.entries.borrow().get(name).map(|text| Secret::new(text.as_str())))
         }
 
@@ -134,7 +174,7 @@ mod tests {
     }
 
     fn records() -> Records<Limited> {
-        Records(Limited { entries: RefCell::default(), writes_left: Cell::new(usize::MAX) })
+        Records(Limited { entries: RefCell::default(), writes_left: Cell::new(usize::MAX), other: RefCell::default() })
     }
 
     fn record(text: &str) -> Secret {
@@ -170,10 +210,46 @@ mod tests {
     }
 
     #[test]
+    fn a_record_that_is_replaced_while_it_is_read_is_the_earlier_or_the_later_one() {
+        let (short, long) = (10, 9_000);
+        for lengths in [vec![long], vec![short], vec![short, long], vec![long, long]] {
+            for before in 0..12 {
+                let records = records();
+                let earlier = record(&"a".repeat(long));
+                records.save("key", &earlier).unwrap();
+                let later: Vec<_> =
+                    lengths.iter().zip(["b", "c"]).map(|(length, text)| record(&text.repeat(*length))).collect();
+                let saved = later.clone();
+                let save_all = move |records: &Records<Limited>| {
+                    saved.iter().for_each(|record| records.save("key", record).unwrap());
+                    false
+                };
+                records.0.other.replace(Some((before, Box::new(save_all))));
+                let read = records.load("key").unwrap().expect("there is a record at all times");
+                assert!(read == earlier || Some(&read) == later.last(), "{before}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_record_that_is_replaced_all_the_time_is_not_damaged() {
+        let records = records();
+        records.save("key", &record(&"a".repeat(9_000))).unwrap();
+        let replace = |records: &Records<Limited>| {
+            records.save("key", &record(&"b".repeat(9_000))).unwrap();
+            true
+        };
+        records.0.other.replace(Some((1, Box::new(replace))));
+        let error = records.load("key").unwrap_err();
+        assert!(matches!(error, StoreError::Locked { .. }), "{error:?}");
+    }
+
+    #[test]
     fn a_missing_part_is_an_error_without_the_secret() {
         let records = records();
         records.save("key", &record(&"hunter2".repeat(1_000))).unwrap();
-        records.0.delete("key part 0.1").unwrap();
+        let part = records.0.entries.borrow().keys().find(|name| name.ends_with(".1")).unwrap().clone();
+        records.0.delete(&part).unwrap();
         let error = records.load("key").unwrap_err();
         assert!(!format!("{error} {error:?}").contains("hunter2"), "{error:?}");
     }

@@ -38,7 +38,7 @@ impl RequestSender {
                 present(authorizer, credential, &mut request).await?;
             }
             let response = self.execute(request).await?;
-            let head = ResponseHead::new(response.status(), response.headers(), response.url());
+            let head = ResponseHead::new(response.status(), response.headers(), response.url()).retry(retries > 0);
             authorizer.handle_response(credential.as_ref(), &head);
             let is_challenge = matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
             let Some(again) = again.filter(|_| is_challenge) else { return Ok(Sent { response, by }) };

@@ -1,7 +1,9 @@
-//! Addresses that a peer named.
+//! Addresses that a peer named: which of them may be contacted, and what can be shown of them.
+
+mod private;
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
 use url::{Host, Url};
 
@@ -28,11 +30,16 @@ pub enum UnsafeAddress {
     /// The URL has a fragment.
     #[error("it contains a fragment")]
     Fragment,
+    /// The URL has a query, which an issuer must not have.
+    #[error("it contains a query")]
+    Query,
     /// The query has parameters that the client sets itself.
     #[error("its query has parameters that the client sets itself")]
     Parameters,
-    /// The host is this machine or in a private network, and the server is not.
-    #[error("it is an address of this machine or of a private network, but the server is not")]
+    /// The host is this machine or in a private network, and only public ones are allowed.
+    #[error(
+        "it is of this machine or of a private network, and a public server may not name such addresses unless private addresses are allowed"
+    )]
     Private,
 }
 
@@ -94,9 +101,9 @@ impl Address {
     #[must_use]
     pub fn is_loopback(&self) -> bool {
         match self.0.host() {
-            Some(Host::Domain(name)) => is_localhost(name),
-            Some(Host::Ipv4(ip)) => ip.is_loopback(),
-            Some(Host::Ipv6(ip)) => ip.to_canonical().is_loopback(),
+            Some(Host::Domain(name)) => is_loopback_name(name),
+            Some(Host::Ipv4(ip)) => is_loopback_ip(IpAddr::V4(ip)),
+            Some(Host::Ipv6(ip)) => is_loopback_ip(IpAddr::V6(ip)),
             None => false,
         }
     }
@@ -119,21 +126,45 @@ impl Address {
     /// Whether a number is one of this machine, of a private network, or otherwise not of the public internet.
     #[must_use]
     pub fn is_private_ip(ip: IpAddr) -> bool {
-        match ip.to_canonical() {
-            IpAddr::V4(ip) => is_private_v4(ip),
-            IpAddr::V6(ip) => is_private_v6(ip),
-        }
+        private::is_private(ip)
     }
 }
 
 /// Whether a text has characters that no URL has. The parser drops or replaces them, so that others may read the text differently.
-pub(super) fn has_stray_characters(text: &str) -> bool {
+pub(crate) fn has_stray_characters(text: &str) -> bool {
     text.bytes().any(|byte| byte.is_ascii_control() || matches!(byte, b' ' | b'\\'))
 }
 
-fn is_localhost(name: &str) -> bool {
+/// Whether a name is reserved for this machine (RFC 6761), whatever DNS says.
+pub(crate) fn is_loopback_name(name: &str) -> bool {
     let name = name.strip_suffix('.').unwrap_or(name);
-    name == "localhost" || name.ends_with(".localhost")
+    name.rsplit('.').next().is_some_and(|label| label.eq_ignore_ascii_case("localhost"))
+}
+
+/// Whether a number is one of this machine.
+pub(crate) fn is_loopback_ip(ip: IpAddr) -> bool {
+    ip.to_canonical().is_loopback()
+}
+
+/// Returns what can be shown of an address: nothing of its user name, password, query and fragment, which may be secret, and no
+/// more than fits in an error.
+pub(crate) fn shown(address: &str) -> String {
+    const MAX_CHARACTERS: usize = 200;
+    let text = match Url::parse(address) {
+        Ok(url) if url.origin().is_tuple() => format!("{}{}", url.origin().ascii_serialization(), url.path()),
+        // What follows the scheme of other URLs can be anything.
+        Ok(url) => format!("{}:", url.scheme()),
+        Err(_) => {
+            let text = address.split(['?', '#']).next().unwrap_or_default();
+            text.rsplit('@').next().unwrap_or_default().to_owned()
+        }
+    };
+    let mut characters = text.chars().filter(|character| matches!(character, ' '..='~'));
+    let mut shown: String = characters.by_ref().take(MAX_CHARACTERS).collect();
+    if characters.next().is_some() {
+        shown.push_str("...");
+    }
+    shown
 }
 
 /// Whether a name is one that public DNS does not have: of one label, or in a zone for local networks.
@@ -145,48 +176,37 @@ fn is_local_name(name: &str) -> bool {
     !name.contains('.') || zones.iter().any(|zone| name.ends_with(zone))
 }
 
-/// By the registry of special-purpose addresses.
-const fn is_private_v4(ip: Ipv4Addr) -> bool {
-    let [a, b, c, _] = ip.octets();
-    matches!(
-        (a, b, c),
-        (0 | 10 | 127 | 224..=255, _, _)
-            | (100, 64..=127, _) // Shared address space of carriers.
-            | (169, 254, _)
-            | (172, 16..=31, _)
-            | (192, 0, 0 | 2)
-            | (192, 88, 99)
-            | (192, 168, _)
-            | (198, 18 | 19, _) // Benchmarks.
-            | (198, 51, 100)
-            | (203, 0, 113)
-    )
-}
-
-/// By the registry of special-purpose addresses: public ones are in 2000::/3, or carry one of version 4.
-fn is_private_v6(ip: Ipv6Addr) -> bool {
-    let embedded = |high: u16, low: u16| {
-        let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
-        is_private_v4(Ipv4Addr::new(a, b, c, d))
-    };
-    match ip.segments() {
-        // Translation (NAT64) and 6to4. Mapped ones were converted before.
-        [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => embedded(high, low),
-        // Protocol assignments (Teredo, ORCHID and others) and documentation.
-        [0x2001, 0..=0x1ff | 0xdb8, ..] | [0x3fff, 0..=0xfff, ..] => true,
-        [first, ..] => first & 0xe000 != 0x2000,
-    }
-}
-
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // A query may contain a key.
-        fmt::Debug::fmt(self.as_str().split('?').next().unwrap_or_default(), f)
+        fmt::Debug::fmt(&shown(self.as_str()), f)
     }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: AU-14
+    #[test]
+    fn what_is_shown_of_an_address_has_no_place_for_secrets() {
+        for (address, expected) in [
+            ("https://user:hunter2@as.example:8443/token?key=hunter2#hunter2", "https://as.example:8443/token"),
+            ("https://as.example/@user/mcp", "https://as.example/@user/mcp"),
+            ("data:text/html,hunter2", "data:"),
+            ("javascript:hunter2", "javascript:"),
+            ("//user:hunter2@as.example/x?hunter2", "as.example/x"),
+            ("no url?hunter2", "no url"),
+            ("line\r\nbreak \u{202e}\u{9b}", "linebreak "),
+        ] {
+            assert_eq!(shown(address), expected);
+        }
+        let long = shown(&format!("https://as.example/{}", "x".repeat(1_000)));
+        assert!(long.len() < 210 && long.ends_with("..."), "{long}");
     }
 }

@@ -4,23 +4,23 @@ use std::sync::Arc;
 
 use super::active_login::{Freshness, Origin};
 use super::core::Core;
-use super::error::OAuthFailure;
-use super::flights::{LoginReason, Renewed};
-use super::login_run::LoginRun;
+use super::error::OAuthError;
+use super::login_run::{LoginRun, LoginStart};
 use super::logins::SaveContext;
 use super::sender::unique_id;
-use crate::client::{Grant, Stored};
+use super::single_flight::{LoginReason, LoginResult};
+use crate::client::Stored;
 
 impl Core {
     /// Lets the user log in.
-    pub(super) async fn log_in(&self, reason: LoginReason) -> Renewed {
+    pub(super) async fn log_in(self: &Arc<Self>, reason: LoginReason) -> LoginResult {
         let timeout = self.settings.login_timeout;
-        let login = tokio::time::timeout(timeout, self.log_in_attended(reason)).await;
-        login.unwrap_or(Err(OAuthFailure::TimedOut(timeout)))
+        let login = tokio::time::timeout(timeout, self.ask_user(reason)).await;
+        login.unwrap_or(Err(OAuthError::TimedOut(timeout)))
     }
 
-    async fn log_in_attended(&self, reason: LoginReason) -> Renewed {
-        let _lock = self.logins.lock_prompt().await?;
+    async fn ask_user(self: &Arc<Self>, reason: LoginReason) -> LoginResult {
+        let lock = self.logins.lock_prompt().await?;
         let saved = self.logins.load().await?;
         // Another process may have logged in while this one waited.
         if let Some(grant) = saved.grant.as_ref().filter(|_| !reason.is_forced) {
@@ -40,21 +40,15 @@ impl Core {
         let context = SaveContext { id: same.unwrap_or_else(|| unique_id().into()), key: key.clone() };
         let stored = Stored {
             registrations: self.logins.registrations().await?,
-            grant: saved.grant.map(|saved| without_refresh_token(saved.grant)),
+            // It was refreshed before, if it could be.
+            grant: saved.grant.map(|saved| saved.grant.without_refresh_token()),
             requested_scopes: saved.requested_scopes,
         };
-        let (settings, sender, logins) = (&self.settings, &self.sender, &self.logins);
-        let run = LoginRun { settings, sender, logins, key, context, has_lock: false };
-        match run.start(stored, &reason.challenges).await {
-            Ok(grant) => self.use_login(grant, run.context).map(Some),
-            Err(OAuthFailure::NotLoggedIn { .. }) => Err(self.not_logged_in()),
+        let start = LoginStart { stored, challenges: reason.challenges, key, context, prompt_lock: Some(lock) };
+        match LoginRun::run(Arc::clone(self), start).await {
+            Ok(active) => Ok(Some(active)),
+            Err(OAuthError::NotLoggedIn { .. }) => Err(self.not_logged_in()),
             Err(error) => Err(error),
         }
     }
-}
-
-/// Returns a grant that a login does not refresh: that is done before, in a task of its own.
-fn without_refresh_token(mut grant: Grant) -> Grant {
-    grant.tokens.refresh_token = None;
-    grant
 }

@@ -1,0 +1,136 @@
+//! Logins without a user.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use mcp_auth::Secret;
+use mcp_auth::authorizer::{AssertionSource, OAuthError, PromptError, async_trait};
+use mcp_auth::client::{AssertionKind, AssertionRequest, ClientAuthentication, PreRegistered};
+use mcp_auth::jose::SigningKey;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::support::{Servers, claims};
+use crate::{connect, oauth, ping};
+
+fn machine() -> PreRegistered {
+    PreRegistered::new("machine").client_secret("machine-hunter2")
+}
+
+// covers: EX-2
+#[tokio::test]
+async fn a_client_logs_in_as_itself_without_a_user_and_again_when_its_token_expires() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let oauth = oauth(&servers).client(machine()).client_credentials().build().unwrap();
+    assert!(oauth.is_logged_in().await.unwrap());
+    let client = connect(&servers, &oauth).await.unwrap();
+    for _ in 0..12 {
+        assert_eq!(ping(&client).await.unwrap(), "pong");
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+    let logins = servers.ledger().logins;
+    assert!((2..=4).contains(&logins), "{logins}");
+}
+
+#[tokio::test]
+async fn a_client_authenticates_with_its_key() {
+    let servers = Servers::start().await;
+    let key = SigningKey::generate().unwrap().key_id("key 1");
+    let registered = PreRegistered::new("machine").authentication(ClientAuthentication::PrivateKeyJwt);
+    let oauth = oauth(&servers).client(registered).client_key(key).client_credentials().build().unwrap();
+    ping(&connect(&servers, &oauth).await.unwrap()).await.unwrap();
+    let ledger = servers.ledger();
+    let assertion = claims(&ledger.assertions[0]["client_assertion"]);
+    assert_eq!((&assertion["iss"], &assertion["sub"]), (&"machine".into(), &"machine".into()));
+    assert_eq!(assertion["aud"], servers.url.as_str());
+}
+
+struct Platform;
+
+#[async_trait]
+impl AssertionSource for Platform {
+    async fn assertion(&self, request: &AssertionRequest) -> Result<Secret, PromptError> {
+        assert_eq!(request.kind, AssertionKind::Workload);
+        Ok(Secret::new(format!("workload-hunter2 for {}", request.audience)))
+    }
+}
+
+// covers: EX-5
+#[tokio::test]
+async fn a_workload_logs_in_with_what_its_platform_issued() {
+    let servers = Servers::start().await;
+    let oauth = oauth(&servers).client(PreRegistered::new("workload")).workload_identity(Platform).build().unwrap();
+    ping(&connect(&servers, &oauth).await.unwrap()).await.unwrap();
+    let ledger = servers.ledger();
+    assert_eq!(ledger.assertions[0]["assertion"], format!("workload-hunter2 for {}", servers.url));
+}
+
+struct Silent;
+
+#[async_trait]
+impl AssertionSource for Silent {
+    async fn assertion(&self, _: &AssertionRequest) -> Result<Secret, PromptError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_platform_that_does_not_respond_ends_the_login() {
+    let servers = Servers::start().await;
+    let limit = Duration::from_millis(100);
+    let oauth = oauth(&servers).client(PreRegistered::new("workload")).workload_identity(Silent);
+    let oauth = oauth.assertion_timeout(limit).build().unwrap();
+    let login = tokio::time::timeout(Duration::from_secs(10), oauth.login());
+    let error = login.await.unwrap().unwrap_err();
+    assert!(matches!(error, OAuthError::AssertionTimedOut(timeout) if timeout == limit), "{error:?}");
+    let error = connect(&servers, &oauth).await.unwrap_err();
+    assert!(format!("{error} {error:?}").contains("tried again in"), "{error:?}");
+}
+
+#[tokio::test]
+async fn an_authorization_server_that_fails_is_left_alone_for_a_while() {
+    let servers = Servers::start().await;
+    servers.ledger().outage = Some((StatusCode::SERVICE_UNAVAILABLE, json!({})));
+    let oauth = oauth(&servers).client(machine()).client_credentials().build().unwrap();
+    let (start, mut calls, mut postponed) = (Instant::now(), 0, 0);
+    while start.elapsed() < Duration::from_millis(1_200) {
+        let error = connect(&servers, &oauth).await.unwrap_err();
+        calls += 1;
+        postponed += usize::from(format!("{error:?}").contains("tried again in"));
+    }
+    // At once, after at least half a second, and after at least one more.
+    let requests = servers.ledger().token_requests;
+    assert!((1..=2).contains(&requests), "{requests}");
+    assert_eq!(calls - postponed, requests, "all other errors say when it is tried again");
+
+    // An explicit login is tried at once, and resets the pause.
+    servers.ledger().outage = None;
+    oauth.login().await.unwrap();
+    assert_eq!(servers.ledger().token_requests, requests + 1);
+    assert_eq!(ping(&connect(&servers, &oauth).await.unwrap()).await.unwrap(), "pong");
+}
+
+#[tokio::test]
+async fn logging_in_succeeds_by_itself_after_the_pause() {
+    let servers = Servers::start().await;
+    servers.ledger().outage = Some((StatusCode::BAD_REQUEST, json!({ "error": "invalid_client" })));
+    let oauth = oauth(&servers).client(machine()).client_credentials().build().unwrap();
+    connect(&servers, &oauth).await.unwrap_err();
+    servers.ledger().outage = None;
+    tokio::time::sleep(Duration::from_millis(1_100)).await;
+    assert_eq!(ping(&connect(&servers, &oauth).await.unwrap()).await.unwrap(), "pong");
+}
+
+#[tokio::test]
+async fn a_client_with_a_refresh_token_that_is_refused_logs_in_again() {
+    let servers = Servers::start().await;
+    servers.ledger().refreshes_machines = true;
+    let oauth = oauth(&servers).client(machine()).client_credentials().build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    ping(&client).await.unwrap();
+    servers.ledger().end_logins();
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    let ledger = servers.ledger();
+    assert_eq!((ledger.logins, ledger.refreshes), (2, 1));
+}
