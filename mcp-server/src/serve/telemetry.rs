@@ -87,6 +87,8 @@ fn new_span(
         gen_ai.prompt.name = field::Empty,
         mcp.resource.uri = field::Empty,
         mcp.session.id = field::Empty,
+        // For middleware, as the id of a session is a secret to some applications. S4.104
+        mcp.transport.session.id = field::Empty,
         traceparent = trace.traceparent().map(excerpt),
         rpc.response.status_code = field::Empty,
         error.type = field::Empty,

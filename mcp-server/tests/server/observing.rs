@@ -1,5 +1,6 @@
 //! What an observer learns of a server.
 
+use mcp_server::middleware::{self, Next};
 use mcp_server::types::{InputRequiredResult, Revision};
 use mcp_server::{Connection, Limits, NoArguments, Server, prompt, tool};
 use mcp_testkit::envelope::modern_request;
@@ -147,11 +148,7 @@ fn listen_streams_are_reported() {
         let recorder = Recorder::default();
         let server = server(|server| {
             let server = server.observer(recorder.observer()).tool(tool("add", async |_, _: NoArguments| "done"));
-            if is_layered {
-                server.layer(mcp_server::middleware::from_fn(|ctx, next: mcp_server::middleware::Next| next.run(ctx)))
-            } else {
-                server
-            }
+            if is_layered { server.layer(middleware::from_fn(|ctx, next: Next| next.run(ctx))) } else { server }
         });
         let mut client = ScriptedClient::new(&server, MODERN);
         let _ = recorder.take();
@@ -190,6 +187,29 @@ fn single_requests_are_sessions() {
             "server end single request: Completed",
         ]
     );
+}
+
+/// Middleware can add the session id of the transport to the span of a request.
+// covers: S4.104
+#[test]
+fn middleware_adds_the_session_id_of_the_transport() {
+    let server = server(|server| {
+        server.tool(tool("add", async |_, _: NoArguments| "done")).layer(middleware::from_fn(|ctx, next: Next| {
+            if let Some(id) = ctx.connection().session_id() {
+                tracing::Span::current().record("mcp.transport.session.id", id);
+            }
+            next.run(ctx)
+        }))
+    });
+    let seen = watch(|| {
+        let connection = Connection::long_lived(&server).session_id(std::sync::Arc::new("the-session"));
+        let mut client = ScriptedClient::on_connection(connection, LEGACY[3], json!({}));
+        client.initialize();
+        client.call("tools/call", json!({ "name": "add" }));
+    });
+    let span = seen.spans.iter().find(|span| span["otel.name"] == "tools/call add").expect("a span");
+    assert_eq!(span["mcp.transport.session.id"], "the-session");
+    assert_ne!(span["mcp.session.id"], "the-session");
 }
 
 /// Requests without a handler have spans of their own, and all spans get their parents from the application.

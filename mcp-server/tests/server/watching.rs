@@ -13,6 +13,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_core::span::Current;
 
 use crate::servers::{LEGACY, MODERN, fails, server};
 
@@ -30,6 +31,7 @@ pub(crate) struct Seen {
     /// The events, with the span that each happened in.
     pub(crate) events: Vec<(Option<u64>, Fields)>,
     entered: Vec<u64>,
+    metadata: Vec<&'static Metadata<'static>>,
 }
 
 thread_local! {
@@ -77,6 +79,7 @@ impl Subscriber for Watcher {
         attributes.record(&mut Reader(&mut fields));
         let number = with_seen(|seen| {
             seen.spans.push(fields);
+            seen.metadata.push(attributes.metadata());
             seen.spans.len() as u64
         });
         Id::from_u64(number)
@@ -98,6 +101,15 @@ impl Subscriber for Watcher {
 
     fn enter(&self, span: &Id) {
         with_seen(|seen| seen.entered.push(span.into_u64()));
+    }
+
+    fn current_span(&self) -> Current {
+        with_seen(|seen| {
+            let number = *seen.entered.last()?;
+            let index = usize::try_from(number).expect("a small number") - 1;
+            Some(Current::new(Id::from_u64(number), seen.metadata[index]))
+        })
+        .unwrap_or_else(Current::none)
     }
 
     fn exit(&self, _: &Id) {
