@@ -154,6 +154,8 @@ mod guides {
     mod stateless_or_stateful {}
     #[doc = include_str!("../../docs/testing.md")]
     mod testing {}
+    #[doc = include_str!("../../docs/watching-a-server.md")]
+    mod watching_a_server {}
     #[doc = include_str!("../../docs/writing-a-gateway.md")]
     mod writing_a_gateway {}
     #[doc = include_str!("../../docs/writing-a-transport.md")]

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcp_kernel::client::{CancelStyle, ClientConfig, Connection, Mode, ServerFacts};
+use mcp_kernel::observe::Observer;
 use mcp_kernel::{CallOptions, CommandError, Limits};
 use mcp_mrtr::RetryLimits;
 use mcp_types::jsonrpc::PayloadBuf;
@@ -70,6 +71,7 @@ pub struct ClientBuilder {
     handshake_timeout: Duration,
     log_level: Option<LoggingLevel>,
     trace_context: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
+    observer: Option<Arc<dyn Observer>>,
     on_session_lost: Arc<dyn SessionLossPolicy>,
     on_event: Option<EventHandler>,
     on_restart: Option<RestartHandler>,
@@ -114,6 +116,7 @@ impl ClientBuilder {
             handshake_timeout: Duration::from_secs(60),
             log_level: None,
             trace_context: None,
+            observer: None,
             on_session_lost: Arc::new(SessionLossAction::default()),
             on_event: None,
             on_restart: None,
@@ -396,6 +399,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets what receives the metrics of the client and of its transport, such as that of the crate `mcp-telemetry`. By
+    /// default nothing is measured.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     /// Connects to a server: detects its era, and performs the handshake if it is legacy.
     ///
     /// # Errors
@@ -430,6 +440,8 @@ impl ClientBuilder {
         };
         let settings = Settings {
             kind,
+            network: transport.network(),
+            observer: self.observer,
             credentials: transport.credentials(),
             clock: transport.clock(),
             request_handlers: Arc::new(self.request_handlers),
@@ -447,6 +459,7 @@ impl ClientBuilder {
             on_notification: self.on_notification,
         };
         let shared = Arc::new(Shared::new(settings, Connection::new(Arc::new(config))));
+        shared.start_session();
         let (detected, resume) = (self.detected, self.resume);
         shared.with(|core, now| {
             let cached = || shared.settings.revision_cache.as_ref().and_then(|(cache, target)| cache.get(target, now));

@@ -24,6 +24,7 @@ use crate::detected_revision::DetectedRevision;
 use crate::error::Error;
 use crate::list::Items;
 use crate::listen::Listen;
+use crate::observed;
 use crate::session::SavedSession;
 use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared};
@@ -300,11 +301,14 @@ impl Client {
     /// Returns an error if the client is closed, or if the revision does not have this notification.
     pub async fn notify(&self, method: impl Into<Method>, params: &impl Serialize) -> Result<(), Error> {
         self.ready().await?;
+        let method = method.into();
         self.shared.with(|core, _| {
-            core.kernel.notify(&method.into(), params)?;
+            core.kernel.notify(&method, params)?;
             core.wake_transport();
-            Ok(())
-        })
+            Ok::<_, Error>(())
+        })?;
+        observed::notified(&self.shared, &method);
+        Ok(())
     }
 
     /// Subscribes to changes, until the [`Subscription`](crate::Subscription) is dropped.

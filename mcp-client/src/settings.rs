@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use mcp_kernel::CallOptions;
+use mcp_kernel::observe::{Network, Observer};
 use mcp_mrtr::RetryLimits;
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::meta::TraceContext;
@@ -22,6 +23,9 @@ pub(crate) type NotificationHandler = Arc<dyn Fn(MessageContext, Method, Payload
 /// Settings of a client, which do not change after it was built.
 pub(crate) struct Settings {
     pub(crate) kind: TransportKind,
+    /// How messages travel, for metrics.
+    pub(crate) network: Network,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
     /// The source of the credentials of requests, if they may change.
     pub(crate) credentials: Option<Arc<dyn CredentialSource>>,
     pub(crate) clock: Clock,

@@ -34,7 +34,7 @@ impl Subscriber for Notes {
 }
 
 /// A call has a span that says what is called, and how it ended.
-// covers: S4.102
+// covers: S4.102, S4.103, S4.106, MIS-3
 #[tokio::test]
 async fn calls_have_spans() {
     let notes = Notes::default();
@@ -48,4 +48,7 @@ async fn calls_have_spans() {
     let notes = notes.0.lock().unwrap().join("\n");
     assert!(notes.contains("client") && notes.contains("tools/call hello"), "{notes}");
     assert!(notes.contains("test://nowhere") && notes.contains("-32602"), "{notes}");
+    for field in ["mcp.protocol.version", "mcp.session.id", "jsonrpc.request.id"] {
+        assert!(notes.contains(field), "{field}: {notes}");
+    }
 }

@@ -247,6 +247,11 @@ impl Calls {
         self.open.contains_key(&call).then_some(call)
     }
 
+    /// Returns the id of a call that is open.
+    pub(crate) fn id_of(&self, call: CallId) -> Option<&RequestId> {
+        self.open.get(&call).map(|call| &call.id)
+    }
+
     pub(crate) fn by_id(&self, id: &RequestId) -> Option<CallId> {
         self.by_number(id.as_i64()?)
     }

@@ -126,6 +126,7 @@ mod deadlines;
 mod errors;
 mod keys;
 mod limits;
+pub mod observe;
 mod queue;
 pub mod server;
 mod time;

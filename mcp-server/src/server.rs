@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
 use mcp_kernel::Change;
+use mcp_kernel::observe::Observer;
 use mcp_kernel::server::ServerConfig;
 use mcp_types::{HeaderParam, Implementation};
 
@@ -225,6 +226,21 @@ impl Server {
 
     pub(crate) fn hooks(&self) -> &Hooks {
         &self.0.hooks
+    }
+
+    /// Returns what receives the metrics of the server, for transports: see [`ServerBuilder::observer`].
+    #[must_use]
+    pub fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        self.0.hooks.observer.as_ref()
+    }
+
+    /// Returns whether there is a tool with this name, which some clients may not see.
+    pub(crate) fn has_tool(&self, name: &str) -> bool {
+        self.0.registry.read().unwrap_or_else(PoisonError::into_inner).tools.get(name).is_some()
+    }
+
+    pub(crate) fn has_prompt(&self, name: &str) -> bool {
+        self.0.registry.read().unwrap_or_else(PoisonError::into_inner).prompts.get(name).is_some()
     }
 
     /// Whether both are clones of one server.

@@ -20,6 +20,26 @@ pub enum EndReason {
     Expired,
 }
 
+impl EndReason {
+    /// All reasons.
+    pub const ALL: [Self; 7] =
+        [Self::Deleted, Self::Idle, Self::Evicted, Self::NeverUsed, Self::Shutdown, Self::NotResumed, Self::Expired];
+
+    /// Returns the name of the reason in snake case, as for metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleted => "deleted",
+            Self::Idle => "idle",
+            Self::Evicted => "evicted",
+            Self::NeverUsed => "never_used",
+            Self::Shutdown => "shutdown",
+            Self::NotResumed => "not_resumed",
+            Self::Expired => "expired",
+        }
+    }
+}
+
 /// The error of creating or entering a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, thiserror::Error)]
 #[non_exhaustive]
@@ -39,6 +59,23 @@ pub enum SessionError {
     /// The server is shutting down.
     #[error("the server is shutting down and accepts no new sessions")]
     Closed,
+}
+
+impl SessionError {
+    /// All errors.
+    pub const ALL: [Self; 5] = [Self::Unknown, Self::WrongOwner, Self::TooMany, Self::NoRandomness, Self::Closed];
+
+    /// Returns the name of the error in snake case, as for metrics.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::WrongOwner => "wrong_owner",
+            Self::TooMany => "too_many",
+            Self::NoRandomness => "no_randomness",
+            Self::Closed => "closed",
+        }
+    }
 }
 
 /// Counters of sessions.
@@ -61,8 +98,8 @@ pub struct SessionMetrics {
     pub replayed: u64,
     /// The number of messages that were dropped because there was no stream for them; counted by the transport.
     pub dropped_messages: u64,
-    pub(crate) ended: [u64; 7],
-    pub(crate) refused: [u64; 5],
+    pub(crate) ended: [u64; EndReason::ALL.len()],
+    pub(crate) refused: [u64; SessionError::ALL.len()],
 }
 
 impl SessionMetrics {

@@ -120,6 +120,7 @@ mod gate;
 #[cfg(feature = "client")]
 mod manual_transport;
 mod pair;
+mod recorder;
 #[cfg(feature = "server")]
 mod scripted_client;
 #[cfg(feature = "client")]
@@ -131,6 +132,7 @@ pub use gate::{Gate, NoteOnDrop, Notes};
 #[cfg(feature = "client")]
 pub use manual_transport::ManualTransport;
 pub use pair::Pair;
+pub use recorder::Recorder;
 #[cfg(feature = "server")]
 pub use scripted_client::ScriptedClient;
 #[cfg(feature = "client")]

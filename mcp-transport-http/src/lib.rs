@@ -21,6 +21,7 @@
 //! | Allow hosts and origins, set limits, select a server per request | [`HttpOptions`], [`Refusal`] |
 //! | Enable sessions for legacy clients, store them | [`SessionMode`], [`SessionOptions`], [`session`] |
 //! | Close a response stream while its request continues | [`ResponseStream`] |
+//! | Serve health checks and metrics for operators | [`StatusServer`] |
 //! | Serve with TLS (feature `serve-tls`) | `HttpServer::tls`, `ServerTls` |
 //! | Shut down gracefully | [`HttpService::drain`], [`Drained`], [`shutdown_signal`] |
 //! | Serve clients that only support HTTP+SSE (2024-11-05) | [`HttpService::legacy_sse`], [`LegacySseService`] |
@@ -96,4 +97,4 @@ pub use server::{
     ResponseStream, SessionMigration, SessionMode, StartError, ValidUntil,
 };
 #[cfg(feature = "serve")]
-pub use server::{HttpServer, RequestBody, RoutedService, RoutedServiceFuture, serve, shutdown_signal};
+pub use server::{HttpServer, RequestBody, RoutedService, RoutedServiceFuture, StatusServer, serve, shutdown_signal};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_kernel::observe::{Observation, Observer};
 use reqwest::ClientBuilder;
 
 use super::error::{BuildError, OAuthError};
@@ -57,9 +58,17 @@ pub(super) struct Settings {
     dynamic_registration: bool,
     scopes: Scopes,
     private_addresses: Option<bool>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Settings {
+    /// Reports a login or a refresh that has ended.
+    pub(super) fn observe(&self, observation: &Observation<'_>) {
+        if let Some(observer) = &self.observer {
+            observer.observe(observation);
+        }
+    }
+
     /// Returns the configuration of a login.
     pub(super) fn login_config(&self, flow: Flow) -> Result<LoginConfig, InvalidConfig> {
         let mut config = LoginConfig::new(&self.server, flow)?
@@ -117,6 +126,7 @@ impl OAuthBuilder {
             dynamic_registration: true,
             scopes: Scopes::new(),
             private_addresses: None,
+            observer: None,
         };
         let store = Arc::new(MemoryStore::new());
         Self { settings, store, account: None, client_key: None, timeout: None, configure: None }
@@ -263,6 +273,13 @@ impl OAuthBuilder {
     /// [`FetcherBuilder::http_client`](crate::fetch::FetcherBuilder::http_client).
     pub fn http_client(mut self, configure: impl FnOnce(ClientBuilder) -> ClientBuilder + Send + 'static) -> Self {
         self.configure = Some(Box::new(configure));
+        self
+    }
+
+    /// Sets what receives the metrics of logins and refreshes, such as that of the crate `mcp-telemetry`. By default nothing
+    /// is measured.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.settings.observer = Some(observer);
         self
     }
 

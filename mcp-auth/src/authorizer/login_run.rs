@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, Either, select};
+use mcp_kernel::observe::Observation;
 use tokio::time::{Duration, sleep, timeout};
 
 use super::active_login::ActiveLogin;
@@ -61,6 +62,12 @@ impl LoginRun {
     ///
     /// If the future is dropped, the login ends, but a request for tokens that was sent is still followed by saving them.
     pub(super) async fn run(core: Arc<Core>, start: LoginStart) -> Result<Arc<ActiveLogin>, OAuthError> {
+        let active = Self::log_in(Arc::clone(&core), start).await;
+        core.settings.observe(&Observation::Login { is_successful: active.is_ok() });
+        active
+    }
+
+    async fn log_in(core: Arc<Core>, start: LoginStart) -> Result<Arc<ActiveLogin>, OAuthError> {
         let LoginStart { stored, challenges, key, context, prompt_lock } = start;
         let mut pending = None;
         let flow = match (&core.settings.flow, &core.settings.interaction) {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcp_kernel::observe::Observation;
+
 use super::active_login::{ActiveLogin, Freshness, Origin};
 use super::clock;
 use super::core::Core;
@@ -47,7 +49,10 @@ impl Core {
         let was_refused = stale.is_some_and(ActiveLogin::is_refused_refresh);
         let refreshed = match &grant {
             Some(grant) if grant.grant.tokens.refresh_token.is_some() && !was_refused => {
-                self.refresh(grant.clone()).await
+                let refreshed = self.refresh(grant.clone()).await;
+                let is_successful = matches!(refreshed, Ok(Some(_)));
+                self.settings.observe(&Observation::TokenRefresh { is_successful });
+                refreshed
             }
             _ => Ok(None),
         };

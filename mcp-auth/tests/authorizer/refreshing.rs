@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use mcp_auth::Secret;
 use mcp_auth::authorizer::async_trait;
 use mcp_auth::store::{FileStore, MemoryStore, StoreError, StoreKey, StoreLock, TokenStore};
+use mcp_testkit::Recorder;
 use mcp_transport_http::Authorizer as _;
 use serde_json::json;
 
@@ -22,8 +23,10 @@ async fn expire() {
 async fn many_calls_with_an_expired_token_refresh_it_once() {
     let servers = Servers::start().await;
     servers.ledger().lifetime = Duration::from_secs(2);
-    let oauth = oauth(&servers).prompt(Agreeing::default()).build().unwrap();
+    let recorder = Recorder::default();
+    let oauth = oauth(&servers).prompt(Agreeing::default()).observer(recorder.observer()).build().unwrap();
     let client = connect(&servers, &oauth).await.unwrap();
+    assert_eq!(recorder.take(), ["Login { is_successful: true }"]);
     expire().await;
     servers.ledger().slow_down(Duration::from_millis(100));
     let calls = (0..50).map(|_| {
@@ -35,6 +38,7 @@ async fn many_calls_with_an_expired_token_refresh_it_once() {
     }
     let ledger = servers.ledger();
     assert_eq!((ledger.refreshes, ledger.logins, ledger.reuses), (1, 1, 0));
+    assert_eq!(recorder.take(), ["TokenRefresh { is_successful: true }"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,6 +9,7 @@ use mcp_kernel::{CallError, CallId, CallOptions};
 use mcp_types::{Method, ObjectRef, ProgressNotificationParams, Revision};
 
 use crate::call::headers::HeadersOf;
+use crate::call::telemetry;
 use crate::close_reason::CloseReason;
 use crate::context::CallContext;
 use crate::error::Error;
@@ -86,6 +87,7 @@ impl<'a> Exchange<'a> {
         match started {
             Started::Call(call, revision) => {
                 (self.send_timeout, self.waiter) = (None, None);
+                telemetry::sent(self.shared, call, revision);
                 self.call = Some((call, revision));
                 Poll::Pending
             }

@@ -21,6 +21,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use mcp_kernel::observe::OperationOutcome;
 use mcp_kernel::{CallError, CallOptions};
 use mcp_mrtr::{Retry, RetryAction, RetryError};
 use mcp_types::jsonrpc::PayloadBuf;
@@ -36,6 +37,7 @@ use crate::client::Client;
 use crate::context::{CallContext, CallExtensions, MessageContext};
 use crate::error::Error;
 use crate::input::InputResult;
+use crate::observed::{self, ObservedCall};
 use crate::state::timers::Sleep;
 
 pub use self::cancel::CancelHandle;
@@ -224,19 +226,33 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         read: impl FnOnce(&Self, Finished) -> Result<T, Error> + Send,
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let params = self.encode_params();
-        let span = telemetry::span(&self.method, params.as_ref().ok().map(ObjectRef::from));
+        let span = telemetry::span(
+            &self.method,
+            params.as_ref().ok().map(ObjectRef::from),
+            self.client.shared.settings.network,
+        );
         let current = span.clone();
         let call = async move {
-            let outcome = match self.run(params, is_one_round).await {
-                Ok(finished) => read(&self, finished),
-                Err(error) => Err(error),
-            };
+            let mut observed = ObservedCall::start(&self.client.shared, &self.method, || self.target(&params));
+            let finished = self.run(params, is_one_round).await;
+            let mut reported = finished.as_ref().map_or(OperationOutcome::Failed, Finished::outcome);
+            let outcome = finished.and_then(|finished| read(&self, finished));
             if let Err(error) = &outcome {
                 telemetry::end(&current, error);
+                reported = observed::outcome_of(error);
+            }
+            if let Some(observed) = &mut observed {
+                observed.set_outcome(reported);
             }
             outcome
         };
         call.instrument(span)
+    }
+
+    /// The name of the tool or prompt, for metrics.
+    fn target(&self, params: &Result<ObjectBuf, Error>) -> Option<String> {
+        let is_named = self.method == Method::TOOLS_CALL || self.method == Method::PROMPTS_GET;
+        if is_named { telemetry::name_param(ObjectRef::from(params.as_ref().ok()?)) } else { None }
     }
 
     fn encode_params(&mut self) -> Result<ObjectBuf, Error> {
@@ -295,6 +311,9 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             // C-12: a private result is returned only for the credentials that a request would be sent with now.
             owner = shared.owner_of(&self.context.extensions).await?;
             (key, cached) = look_up(owner);
+        }
+        if key.is_some() && !self.skip_cache {
+            observed::cache_lookup(&shared, matches!(cached, Cached::Hit(_)));
         }
         if let Cached::Hit(result) = cached {
             return Ok(Finished::Complete(result, owner));
@@ -408,6 +427,19 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
 enum Finished {
     Complete(PayloadBuf, Owner),
     InputRequired(PayloadBuf, Owner),
+}
+
+impl Finished {
+    /// The outcome, for metrics. A tool that failed says so in its result.
+    fn outcome(&self) -> OperationOutcome {
+        match self {
+            Self::InputRequired(..) => OperationOutcome::InputRequired,
+            Self::Complete(result, _) if result.get("isError").is_some_and(|is_error| is_error.get() == "true") => {
+                OperationOutcome::ToolError
+            }
+            Self::Complete(..) => OperationOutcome::Completed,
+        }
+    }
 }
 
 /// Runs the handlers of the input requests of a modern server; returns the parameters of the next request.

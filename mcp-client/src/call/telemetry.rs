@@ -2,11 +2,14 @@
 
 use std::borrow::Cow;
 
-use mcp_types::{Method, ObjectRef};
+use mcp_kernel::CallId;
+use mcp_kernel::observe::Network;
+use mcp_types::{Method, ObjectRef, Revision};
 use serde::Deserialize;
 use tracing::{Span, field};
 
 use crate::error::Error;
+use crate::state::Shared;
 
 /// Maximum number of characters of a name in spans and events, because servers choose names.
 const MAX_CHARS: usize = 128;
@@ -26,13 +29,18 @@ struct CallTarget<'a> {
 }
 
 /// Creates the span of a call. Costs next to nothing if it is disabled.
-pub(crate) fn span(method: &Method, params: Option<ObjectRef<'_>>) -> Span {
+pub(crate) fn span(method: &Method, params: Option<ObjectRef<'_>>, network: Network) -> Span {
     let span = tracing::info_span!(
         target: "mcp",
         "mcp.request",
         otel.name = method.as_str(),
         otel.kind = "client",
         mcp.method.name = method.as_str(),
+        mcp.protocol.version = field::Empty,
+        mcp.session.id = field::Empty,
+        jsonrpc.request.id = field::Empty,
+        network.transport = network.transport_name(),
+        network.protocol.name = network.protocol_name(),
         gen_ai.tool.name = field::Empty,
         gen_ai.prompt.name = field::Empty,
         mcp.resource.uri = field::Empty,
@@ -55,6 +63,42 @@ pub(crate) fn span(method: &Method, params: Option<ObjectRef<'_>>) -> Span {
         span.record("otel.name", format!("{method} {target}").as_str());
     }
     span
+}
+
+/// Creates the span of a connection, from the attempt to connect to its end.
+pub(crate) fn session_span(shared: &Shared) -> Span {
+    let network = shared.settings.network;
+    let span = tracing::info_span!(
+        target: "mcp",
+        "mcp.session",
+        otel.kind = "client",
+        mcp.session.id = field::Empty,
+        mcp.protocol.version = field::Empty,
+        network.transport = network.transport_name(),
+        network.protocol.name = network.protocol_name(),
+        error.type = field::Empty,
+    );
+    if !span.is_disabled() {
+        span.record("mcp.session.id", shared.token());
+    }
+    span
+}
+
+/// Records what is known of a call when it is sent: its id, its revision, and the name of the client that sent it.
+pub(crate) fn sent(shared: &Shared, call: CallId, revision: Revision) {
+    let span = Span::current();
+    if !span.is_disabled() {
+        span.record("mcp.protocol.version", revision.as_str());
+        if let Some(id) = shared.read(|core| core.kernel.request_id(call).cloned()) {
+            span.record("jsonrpc.request.id", id.to_string().as_str());
+        }
+        span.record("mcp.session.id", shared.token());
+    }
+}
+
+/// Returns the name of the tool or prompt that is called.
+pub(crate) fn name_param(params: ObjectRef<'_>) -> Option<String> {
+    params.decode::<CallTarget<'_>>().ok()?.name.map(Cow::into_owned)
 }
 
 /// Records the error of a call.

@@ -12,6 +12,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::Stream;
+use mcp_kernel::observe::OperationOutcome;
 use mcp_kernel::{CallError, CallId, Change, Time};
 use mcp_types::{
     EmptyResult, Era, Method, RawObject, Revision, ServerCapabilities, SubscribeRequestParams, SubscriptionFilter,
@@ -24,6 +25,7 @@ use crate::call::recovery::Recovery;
 use crate::client::Client;
 use crate::context::CallExtensions;
 use crate::error::Error;
+use crate::observed::ObservedCall;
 use crate::request_handlers::BoxFuture;
 use crate::state::pauses::Timeout;
 use crate::state::timers::Sleep;
@@ -67,6 +69,8 @@ struct ChangeSource {
     shared: Arc<Shared>,
     origin: Origin,
     waiter: Waiter,
+    /// Reports the end of a `subscriptions/listen` call.
+    _observed: Option<ObservedCall>,
 }
 
 enum Origin {
@@ -326,7 +330,16 @@ fn supported(mut wanted: SubscriptionFilter, capabilities: Option<&ServerCapabil
 
 impl ChangeSource {
     fn new(shared: &Arc<Shared>, origin: Origin) -> Self {
-        Self { shared: Arc::clone(shared), origin, waiter: Waiter::new(shared, |core| &mut core.state_waiters) }
+        let mut observed = match origin {
+            Origin::Call(_) => ObservedCall::start(shared, &Method::SUBSCRIPTIONS_LISTEN, || None),
+            Origin::Connection { .. } => None,
+        };
+        if let Some(observed) = &mut observed {
+            // Dropping a subscription is its normal end.
+            observed.set_outcome(OperationOutcome::Completed);
+        }
+        let waiter = Waiter::new(shared, |core| &mut core.state_waiters);
+        Self { shared: Arc::clone(shared), origin, waiter, _observed: observed }
     }
 
     /// Polls for the next change; `None` at the end of the subscription.

@@ -106,6 +106,7 @@ impl Core {
             return;
         }
         self.phase = Phase::Ready(revision);
+        self.last_revision = Some(revision);
         let was_probed_again = self.detected.is_some_and(|detected| detected.probe_again);
         self.detected = self.kernel.detected_revision();
         self.newly_detected = self.detected.map(|detected| (detected, was_probed_again));

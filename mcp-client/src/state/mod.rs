@@ -8,22 +8,27 @@ pub(crate) mod timers;
 pub(crate) mod waiters;
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
 use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, ServerFacts, Transmit};
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
 use mcp_types::{Era, LoggingLevel, Method, ObjectRef, ProtocolVersion, Revision, SubscriptionFilter};
+use tracing::Span;
 
 use crate::AuthorizationError;
 use crate::cache::{Cache, Owner};
 use crate::call::headers::{HeadersOf, ToolHeaders};
 use crate::call::pending_call::PendingCall;
+use crate::call::telemetry;
 use crate::call::tool_refresh::ToolRefresh;
 use crate::close_reason::CloseReason;
 use crate::context::{CallContext, CallExtensions};
 use crate::listen::legacy::LegacySubscriptions;
+use crate::observed::{self, EndedSession};
 use crate::session::{Restart, RestartCause, SessionLoss, SessionLossReason};
 use crate::settings::Settings;
 use crate::transport::CredentialFingerprint;
@@ -37,6 +42,10 @@ use self::waiters::Waiters;
 /// A client: its settings, and its state.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
+    /// A unique name of the client in spans.
+    token: OnceLock<Box<str>>,
+    /// The span of the connection, until its end.
+    session_span: Mutex<Option<Span>>,
     core: Mutex<Core>,
 }
 
@@ -88,6 +97,12 @@ pub(crate) struct Core {
     pub(crate) transport_waker: Option<Waker>,
     /// Wakers to wake after the lock is released.
     to_wake: Vec<Waker>,
+    /// When the client began to connect.
+    start: Time,
+    /// The end of the connection, to be reported after the lock is released.
+    ended: Option<EndedSession>,
+    /// The last revision in use.
+    last_revision: Option<Revision>,
 }
 
 /// The phase of a client.
@@ -148,8 +163,35 @@ impl Shared {
             epoch: 0,
             transport_waker: None,
             to_wake: Vec::new(),
+            start: (settings.clock)(),
+            ended: None,
+            last_revision: None,
         };
-        Self { settings, core: Mutex::new(core) }
+        Self { settings, token: OnceLock::new(), session_span: Mutex::new(None), core: Mutex::new(core) }
+    }
+
+    /// A unique name of the client, which is not the session id of the transport.
+    // S4.103
+    pub(crate) fn token(&self) -> &str {
+        static PROCESS: LazyLock<u64> = LazyLock::new(|| RandomState::new().build_hasher().finish());
+        static CLIENTS: AtomicU64 = AtomicU64::new(0);
+        self.token.get_or_init(|| format!("{:016x}-{:x}", *PROCESS, CLIENTS.fetch_add(1, Ordering::Relaxed)).into())
+    }
+
+    /// Begins the span of the connection, and reports it.
+    pub(crate) fn start_session(&self) {
+        let span = telemetry::session_span(self);
+        *self.session_span.lock().unwrap_or_else(PoisonError::into_inner) = Some(span);
+        observed::session_started(self);
+    }
+
+    fn end_session(&self, ended: &EndedSession, now: Time) {
+        let span = self.session_span.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(span) = span {
+            span.record("mcp.protocol.version", ended.revision.map(Revision::as_str));
+            span.record("error.type", ended.error);
+        }
+        observed::session_ended(self, ended, now);
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -177,7 +219,11 @@ impl Shared {
         // Usually there is at most one waker; then the vector keeps its memory.
         let last = core.to_wake.pop();
         let others = (!core.to_wake.is_empty()).then(|| std::mem::take(&mut core.to_wake));
+        let ended = core.ended.take();
         drop(core);
+        if let Some(ended) = ended {
+            self.end_session(&ended, now);
+        }
         others.into_iter().flatten().for_each(Waker::wake);
         if let Some(last) = last {
             last.wake();
@@ -200,6 +246,11 @@ impl Shared {
 }
 
 impl Core {
+    /// Returns the revision in use, or the last one.
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        if let Phase::Ready(revision) = self.phase { Some(revision) } else { self.last_revision }
+    }
+
     /// Starts a call. Over a transport with headers, parameters are repeated in them if the revision defines that, and if a
     /// list of tools for `headers_of` asks for it; `None` is a transport without headers.
     pub(crate) fn start_call(
@@ -289,7 +340,10 @@ impl Core {
         if let Phase::Closed(_) = self.phase {
             return;
         }
-        self.phase = Phase::Closed(if let Phase::Closing = self.phase { CloseReason::ByClient } else { why });
+        let why = if let Phase::Closing = self.phase { CloseReason::ByClient } else { why };
+        self.ended =
+            Some(EndedSession { start: self.start, revision: self.last_revision, error: observed::error_of(&why) });
+        self.phase = Phase::Closed(why);
         self.kernel.close();
         self.wake_all();
     }

@@ -18,6 +18,7 @@ use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
 use super::{CredentialFingerprint, ResponseHandle};
 use crate::close_reason::CloseReason;
 use crate::context::CallExtensions;
+use crate::observed;
 use crate::session::{ClientEvent, RestartCause, SessionLossAction, SessionLossReason};
 use crate::state::inbox::Inbound;
 use crate::state::{Phase, Shared};
@@ -276,6 +277,9 @@ impl TransportHandle {
                 }
             }
             Inbound::Restarted(restart) => {
+                if let RestartCause::ServerLost(_) = restart.cause {
+                    observed::restarted(&self.shared);
+                }
                 if let Some(handler) = &settings.on_restart {
                     handler(restart);
                 }

@@ -9,6 +9,7 @@ mod responses;
 use std::sync::Arc;
 
 use mcp_kernel::Time;
+use mcp_kernel::observe::Network;
 
 pub use self::credentials::{CredentialFingerprint, CredentialSource};
 pub use self::handle::{OutgoingMessage, ServerLossAction, TransportCommand, TransportHandle};
@@ -23,6 +24,15 @@ pub use self::responses::{PausedTimeouts, ResponseHandle};
 pub trait Transport: Send + 'static {
     /// Returns how messages are carried, which the client has to know for cancellation, headers and era detection.
     fn kind(&self) -> TransportKind;
+
+    /// Returns how messages travel, for metrics. Defaults to HTTP if each call has its own request, and to within the process
+    /// otherwise.
+    fn network(&self) -> Network {
+        match self.kind() {
+            TransportKind::Pipe => Network::InProcess,
+            TransportKind::RequestPerCall => Network::Http,
+        }
+    }
 
     /// Returns the clock of the transport. The client measures all timeouts with it, and its times are those of
     /// [`TransportCommand::WakeAt`]. Transports of one process should use the same epoch, because clients compare the times

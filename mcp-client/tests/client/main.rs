@@ -9,3 +9,4 @@ mod calls;
 mod demo;
 mod listening;
 mod lists;
+mod observing;

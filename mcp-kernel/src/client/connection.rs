@@ -114,6 +114,12 @@ impl Connection {
         self.envelope = None;
     }
 
+    /// Returns the id that a call in flight has on the wire, for traces.
+    #[must_use]
+    pub fn request_id(&self, call: CallId) -> Option<&RequestId> {
+        self.calls.id_of(call)
+    }
+
     /// Returns the revision of the server, once the connection is ready.
     #[must_use]
     pub fn detected_revision(&self) -> Option<DetectedRevision> {

@@ -188,9 +188,10 @@ impl Connection {
         let responder = self.in_flight.open(key, entry);
         let event = Event::Request { scope, params, responder };
         if running < most {
-            self.emit(event)
+            self.emit(event);
         } else {
-            push(&mut self.rare.make_mut().queued, event)
+            push(&mut self.rare.make_mut().queued, event);
+            self.report_queue();
         }
         Ok(())
     }

@@ -289,6 +289,9 @@ impl Connection {
             rare.batches.clear();
             std::mem::take(&mut rare.queued)
         });
+        if queued.as_ref().is_some_and(|queued| !queued.is_empty()) {
+            self.report_queue();
+        }
         for event in queued.into_iter().flatten() {
             if let Event::Request { responder, .. } = event {
                 let _ = self.in_flight.close(responder.key());

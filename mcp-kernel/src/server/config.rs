@@ -47,6 +47,9 @@ pub struct ServerConfig {
     /// Whether the application decides about the handshake of legacy clients, which it gets as
     /// [`Event::Handshake`](super::Event::Handshake). Until then no input is wanted. Defaults to `false`.
     pub intercept_initialize: bool,
+    /// Whether the events are emitted that only metrics and traces need: [`Event::Handled`](super::Event::Handled) and
+    /// [`Event::QueueLength`](super::Event::QueueLength). Defaults to `false`.
+    pub observed: bool,
     /// The limits of a connection.
     pub limits: Limits,
     pub(super) known_clients: KnownClients,
@@ -84,6 +87,7 @@ impl ServerConfig {
             intercept_builtin: false,
             accept_unknown_methods: false,
             intercept_initialize: false,
+            observed: false,
             limits: Limits::default(),
             known_clients: KnownClients::default(),
         }

@@ -342,6 +342,7 @@ impl Connection {
         while self.in_flight.running() - self.rare.queued.len() < self.config.limits.max_in_flight {
             let Some(event) = self.rare.get_mut().and_then(|rare| pop(&mut rare.queued)) else { return };
             self.emit(event);
+            self.report_queue();
         }
     }
 }

@@ -67,16 +67,25 @@ impl<'a> RequestEnvelope<'a> {
         if self.traceparent.is_none() && self.tracestate.is_none() && self.baggage.is_none() {
             return None;
         }
-        let text = |raw: Option<&RawValue>| serde_json::from_str::<String>(raw?.get()).ok();
-        let mut context = text(self.traceparent).and_then(TraceContext::new).unwrap_or_default();
-        if let Some(tracestate) = text(self.tracestate) {
-            context.set_tracestate(tracestate);
-        }
-        if let Some(baggage) = text(self.baggage) {
-            context.set_baggage(baggage);
-        }
-        Some(Box::new(context))
+        Some(Box::new(trace_context(self.traceparent, self.tracestate, self.baggage)))
     }
+}
+
+/// Reads a trace context, without what is malformed.
+pub(super) fn trace_context(
+    traceparent: Option<&RawValue>,
+    tracestate: Option<&RawValue>,
+    baggage: Option<&RawValue>,
+) -> TraceContext {
+    let text = |raw: Option<&RawValue>| serde_json::from_str::<String>(raw?.get()).ok();
+    let mut context = text(traceparent).and_then(TraceContext::new).unwrap_or_default();
+    if let Some(tracestate) = text(tracestate) {
+        context.set_tracestate(tracestate);
+    }
+    if let Some(baggage) = text(baggage) {
+        context.set_baggage(baggage);
+    }
+    context
 }
 
 fn decode<T: DeserializeOwned>(value: &RawValue) -> Option<T> {

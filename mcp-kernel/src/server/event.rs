@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::{LoggingLevel, Method, ProgressNotificationParams, Revision, SubscriptionFilter};
+use mcp_types::meta::TraceContext;
+use mcp_types::{ErrorCode, LoggingLevel, Method, ProgressNotificationParams, RequestId, Revision, SubscriptionFilter};
 
 use super::handshake::HandshakeRequest;
 use super::in_flight::Responder;
@@ -102,6 +103,28 @@ pub enum Event {
         /// The number of messages.
         count: usize,
     },
+    /// The kernel handled a request or a notification by itself, and
+    /// [`ServerConfig::observed`](super::ServerConfig::observed) is set.
+    Handled(Box<HandledMessage>),
+    /// The number of requests that wait for others to finish changed, and
+    /// [`ServerConfig::observed`](super::ServerConfig::observed) is set.
+    QueueLength(usize),
     /// The connection is closed. This is the last event.
     Closed,
+}
+
+/// A request or a notification that the kernel handled by itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HandledMessage {
+    /// The method.
+    pub method: Method,
+    /// The id, if it is a request.
+    pub id: Option<RequestId>,
+    /// The revision, if it is known.
+    pub revision: Option<Revision>,
+    /// The trace context.
+    pub trace_context: TraceContext,
+    /// The code of the error response, if it was refused.
+    pub error: Option<ErrorCode>,
 }

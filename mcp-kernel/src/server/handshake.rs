@@ -79,6 +79,8 @@ impl Connection {
             Ok(decoded) => self.complete_handshake(key, &id, decoded, || params.clone()),
             Err(fault) => Err(PeerMisbehaved::InvalidParams(fault.to_string().into()).into()),
         };
+        let error = accepted.as_ref().err().and_then(|refusal| refusal.to_error_object()).map(|error| error.code);
+        self.report_handshake(&id, &params, error);
         let Err(refusal) = accepted else { return true };
         // The client may try again.
         if let Some(replaced) = replaced {
@@ -91,6 +93,7 @@ impl Connection {
     /// Refuses the pending handshake, if there is one. The client may try again.
     pub fn refuse_handshake(&mut self, error: &ErrorObject) {
         let Some(pending) = self.handshake.take() else { return };
+        self.report_handshake(&pending.id, &pending.params, Some(error.code));
         self.queue_error(pending.key, None, Some(&pending.id), Revision::LATEST_LEGACY, error, Failure::Refused);
     }
 }

@@ -153,12 +153,19 @@ impl Connection {
             Message::Request(request) => {
                 let (id, key, modern) = (request.id.clone(), self.in_flight.next_key(), is_modern(&request));
                 let revision = if modern { Revision::LATEST } else { self.revision_for_errors() };
-                if let Err(refusal) = self.handle_request(key, request, modern, origin, batch) {
+                let observed = self.observe(&request.method, request.params.as_ref());
+                let refusal = self.handle_request(key, request, modern, origin, batch).err();
+                self.report_request(observed, (key, &id), modern, refusal.as_ref());
+                if let Some(refusal) = refusal {
                     self.refuse_request(key, batch, Some(&id), revision, *refusal);
                 }
                 return Some(key);
             }
-            Message::Notification(notification) => self.handle_notification(now, notification),
+            Message::Notification(notification) => {
+                let observed = self.observe(&notification.method, notification.params.as_ref());
+                self.handle_notification(now, notification);
+                self.report_notification(observed);
+            }
             Message::Response(response) => self.handle_response(response),
         }
         None
@@ -309,6 +316,8 @@ impl Connection {
             self.emit(Event::ListeningEnded(key));
         } else if queued == self.rare.queued.len() {
             self.emit(Event::Cancelled { request: key, reason });
+        } else {
+            self.report_queue();
         }
         for call in self.rare.calls.related_to(key) {
             self.cancel_call(call, CallError::Cancelled);

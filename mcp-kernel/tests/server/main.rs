@@ -19,6 +19,7 @@ mod legacy_changes;
 mod limits;
 mod listening;
 mod logging;
+mod observed;
 mod progress;
 mod raw_text;
 mod results;

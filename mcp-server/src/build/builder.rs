@@ -498,6 +498,7 @@ impl ServerBuilder {
             config.intercept_builtin =
                 self.endpoint.call.is_some() || !self.settings.method_scopes.is_empty() || has_subscriptions;
             config.intercept_initialize = self.hooks.intercept_initialize();
+            config.observed = self.hooks.observer.is_some() || self.hooks.trace_parent.is_some();
             config
         };
         #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only the sealing of states depends on limits"))]

@@ -1,20 +1,28 @@
-//! Functions that are called when a connection begins.
+//! Functions that are called when a connection begins, and those that observe it.
 
 use std::sync::Arc;
 
+use mcp_kernel::observe::Observer;
 use mcp_types::ErrorObject;
+use mcp_types::meta::TraceContext;
+use tracing::{Level, Span};
 
 use crate::build::builder::ServerBuilder;
 use crate::connection::handshake::{Handshake, HandshakeHandler};
 use crate::connection::session::{SessionContext, SessionHandler};
 use crate::server::Server;
 
-/// The functions of a server that are called when a connection begins.
+/// The functions of a server that are called when a connection begins, and those that observe it.
 #[derive(Default)]
 pub(crate) struct Hooks {
     pub(crate) on_initialize: Option<HandshakeHandler>,
     pub(crate) on_session: Option<SessionHandler>,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) trace_parent: Option<TraceParent>,
 }
+
+/// Sets the parent of the span of a request.
+pub(crate) type TraceParent = Arc<dyn Fn(&Span, &TraceContext) + Send + Sync>;
 
 impl Hooks {
     /// Whether the connection has to know about the handshake before the kernel responds.
@@ -103,6 +111,31 @@ impl ServerBuilder {
         Fut: Future<Output = ()> + Send + 'static,
     {
         self.hooks.on_session = Some(Arc::new(move |session| Box::pin(run(session))));
+        self
+    }
+
+    /// Sets what receives the metrics of the server and of its transports, such as that of the crate `mcp-telemetry`. By
+    /// default nothing is measured.
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.hooks.observer = Some(observer);
+        self
+    }
+
+    /// Sets the level of the event that reports the end of each handler, with its outcome and duration: `INFO`, `DEBUG` or
+    /// `TRACE`; others count as `DEBUG`. Defaults to `DEBUG`.
+    pub fn request_log_level(mut self, level: Level) -> Self {
+        self.settings.request_log_level = level;
+        self
+    }
+
+    /// Sets a function that makes the span of each request a child of the client's span, which the trace context of the
+    /// request names. It is called before the span is entered. The crate `mcp-telemetry` has one for OpenTelemetry.
+    ///
+    /// By default the `traceparent` is only a field of the span. With such a function, or with an
+    /// [`observer`](Self::observer), there are also spans for requests to which the server responds without a handler, such
+    /// as `initialize` and `ping`, and for notifications.
+    pub fn trace_parent(mut self, set: impl Fn(&Span, &TraceContext) + Send + Sync + 'static) -> Self {
+        self.hooks.trace_parent = Some(Arc::new(set));
         self
     }
 }

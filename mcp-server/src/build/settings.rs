@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mcp_types::{CacheScope, Method};
+use tracing::Level;
 
 use crate::auth::info::AuthInfo;
 use crate::auth::required_scopes::{RequiredScopes, ScopePolicy};
@@ -27,6 +28,8 @@ pub enum ListKind {
 pub(crate) struct Settings {
     pub(crate) requires_sessions: bool,
     pub(crate) page_size: usize,
+    /// The level of the event at the end of each handler.
+    pub(crate) request_log_level: Level,
     pub(crate) argument_errors: ArgumentErrors,
     /// What is done with errors of handlers, unless it is the default.
     pub(crate) error_policy: Option<ErrorPolicy>,
@@ -46,6 +49,7 @@ impl Default for Settings {
         Self {
             requires_sessions: false,
             page_size: 1000,
+            request_log_level: Level::DEBUG,
             argument_errors: ArgumentErrors::default(),
             error_policy: None,
             caches: BTreeMap::new(),

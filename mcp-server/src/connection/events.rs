@@ -23,6 +23,7 @@ use crate::handlers::subscription::SubscriptionEvent;
 use crate::serve::context::RequestContext;
 use crate::serve::end::Outcome;
 use crate::serve::endpoint::{Dispatched, ResponseFuture};
+use crate::serve::observed;
 use crate::serve::response::{self, Response};
 use crate::serve::telemetry;
 use crate::visibility::viewer::Viewer;
@@ -126,8 +127,11 @@ impl Connection {
                     self.shared.wake_handshake_waiters();
                     self.handle_notification(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default());
                 }
+                Event::Handled(message) => telemetry::handled(&self.server, &self.shared, &message),
+                Event::QueueLength(length) => observed::queued(&self.server, &self.shared, length),
+                Event::Dropped { count, .. } => observed::dropped(&self.server, count),
                 Event::Closed => {
-                    self.queued.clear();
+                    self.drop_queued(|_| true);
                     self.running.cancel_all();
                     (self.handshake, self.session) = (None, None);
                     let left = self.shared.lock().server_requests.take();
@@ -175,6 +179,7 @@ impl Connection {
     /// Notifies the application of a listen stream, unless it has ended at once.
     fn handle_listening(&self, stream: RequestKey, filter: SubscriptionFilter) {
         let Some(listener) = self.shared.lock().listen_streams.get(stream) else { return };
+        observed::listening(&self.server, &self.shared, &listener);
         let filter = listener.filter.get_or_init(|| filter);
         let connection = self.handle();
         self.notify_subscription(&Viewer::of_listen_stream(&self.server, &connection, &listener), filter, true);
@@ -182,6 +187,9 @@ impl Connection {
 
     fn handle_listening_ended(&self, stream: RequestKey) {
         let listener = self.shared.lock().listen_streams.remove(stream);
+        if let Some(listener) = &listener {
+            observed::listening_ended(&self.server, &self.shared, listener);
+        }
         if let Some((listener, filter)) =
             listener.as_ref().and_then(|listener| Some((listener, listener.filter.get()?)))
         {
@@ -224,13 +232,25 @@ impl Connection {
         let span = telemetry::span(&scope, &params, &self.shared, &self.server);
         let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
         let ctx = RequestContext::new(scope, params, shared, server, extensions);
+        observed::started(&ctx);
         self.queued.push(QueuedRequest { ctx, responder, span });
     }
 
     fn cancel(&mut self, request: RequestKey) {
         if !self.running.cancel(request) {
-            self.queued.retain(|queued| queued.responder.key() != request);
+            self.drop_queued(|key| key == request);
         }
+    }
+
+    /// Drops requests whose handlers were not called.
+    fn drop_queued(&mut self, is_dropped: impl Fn(RequestKey) -> bool) {
+        self.queued.retain(|queued| {
+            let is_kept = !is_dropped(queued.responder.key());
+            if !is_kept {
+                observed::ended(&queued.ctx, Outcome::Cancelled, None);
+            }
+            is_kept
+        });
     }
 
     /// Wakes the transport if there is room now for requests that waited.

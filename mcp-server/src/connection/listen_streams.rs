@@ -8,6 +8,7 @@ use mcp_kernel::server::RequestScope;
 use mcp_types::SubscriptionFilter;
 
 use crate::extensions::Extensions;
+use crate::serve::telemetry::Stopwatch;
 
 /// A listen stream of a modern client.
 pub(crate) struct ListenStream {
@@ -15,6 +16,8 @@ pub(crate) struct ListenStream {
     pub(crate) extensions: Extensions,
     /// The filter that was acknowledged, once the application was told of the stream.
     pub(crate) filter: OnceLock<SubscriptionFilter>,
+    /// Measures how long it is open, if there is an observer.
+    pub(crate) stopwatch: OnceLock<Stopwatch>,
 }
 
 /// The open listen streams, by request. A stream is added in the critical section in which the kernel opens it, so that each
@@ -25,7 +28,8 @@ pub(crate) struct ListenStreams(Option<Box<BTreeMap<RequestKey, Arc<ListenStream
 
 impl ListenStreams {
     pub(crate) fn insert(&mut self, scope: &Arc<RequestScope>, extensions: Extensions) {
-        let listener = ListenStream { scope: Arc::clone(scope), extensions, filter: OnceLock::new() };
+        let listener =
+            ListenStream { scope: Arc::clone(scope), extensions, filter: OnceLock::new(), stopwatch: OnceLock::new() };
         self.0.get_or_insert_default().insert(scope.key(), Arc::new(listener));
     }
 

@@ -20,6 +20,7 @@ pub(crate) mod waiters;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use mcp_kernel::observe::Network;
 use mcp_kernel::server::{
     Connection as Kernel, Principal, RequestClaims, Responder, Route, SecondHandshake, SessionState, Transmit,
 };
@@ -39,6 +40,7 @@ use crate::connection::teardown::run_teardown;
 use crate::serve::context::RequestContext;
 use crate::serve::end::Outcome;
 use crate::serve::endpoint::BoxFuture;
+use crate::serve::telemetry;
 use crate::server::Server;
 
 /// The connection to one client, for a transport to drive.
@@ -81,6 +83,7 @@ impl Connection {
     #[must_use]
     pub fn long_lived(server: &Server) -> Self {
         let connection = Self::new(server, Kernel::long_lived(Arc::clone(server.config()))).with_choice();
+        telemetry::session_started(server, &connection.shared);
         server.join(&connection.shared);
         connection
     }
@@ -109,6 +112,7 @@ impl Connection {
     /// Returns an error if `initialize` does not have valid parameters.
     pub fn resume(server: &Server, initialize: RawObject, state: SessionState) -> Result<Self, serde_json::Error> {
         let connection = Self::new(server, Kernel::resume(Arc::clone(server.config()), initialize, state)?);
+        telemetry::session_started(server, &connection.shared);
         server.join(&connection.shared);
         Ok(connection)
     }
@@ -120,6 +124,13 @@ impl Connection {
         self.shared.lock().principal = principal;
         // The application is notified of the subscriptions of the session now that its user is known.
         self.handle_events(None);
+        self
+    }
+
+    /// Sets how messages travel, for metrics and spans. Defaults to within the process.
+    #[must_use]
+    pub fn network(self, network: Network) -> Self {
+        self.shared.set_network(network);
         self
     }
 
@@ -464,9 +475,11 @@ impl Drop for Connection {
     fn drop(&mut self) {
         // Usually nothing else holds the connection. Those with subscriptions are known to the broadcast, and the application
         // is notified of their end.
-        if Arc::strong_count(&self.shared) > 1 || Arc::weak_count(&self.shared) > 0 {
+        let is_shared = Arc::strong_count(&self.shared) > 1 || Arc::weak_count(&self.shared) > 0;
+        if is_shared || (self.is_busy() && self.server.observer().is_some()) {
             self.handle_disconnect();
         }
+        telemetry::session_ended(&self.shared);
         self.server.broadcast().leave(&self.shared);
     }
 }

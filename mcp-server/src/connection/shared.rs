@@ -3,13 +3,15 @@
 use std::any::Any;
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use mcp_kernel::observe::{Network, Observer};
 use mcp_kernel::server::{Connection as Kernel, Principal, Route};
 use mcp_kernel::{CallId, RequestKey};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Method, RawObject};
+use tracing::Span;
 
 use crate::asking::error::AskError;
 use crate::asking::options::{AskOptions, ProgressHandler};
@@ -23,6 +25,8 @@ use crate::connection::scratch::Scratch;
 use crate::connection::waiters::Waiters;
 use crate::extensions::Extensions;
 use crate::serve::endpoint::BoxFuture;
+use crate::serve::observed;
+use crate::serve::telemetry::Stopwatch;
 use crate::server::{Server, WeakServer};
 
 /// The kernel of a connection, and the commands of its handlers.
@@ -38,6 +42,8 @@ pub(crate) struct Shared {
     is_lasting: bool,
     /// Whether the connection was added to the broadcast.
     pub(crate) has_joined: AtomicBool,
+    /// How messages travel, for metrics.
+    network: AtomicU8,
     /// The session id of the transport. It is formatted on request, as few handlers need it.
     pub(crate) session_id: OnceLock<Arc<dyn std::fmt::Display + Send + Sync>>,
     /// Allocated on first use, which few connections get to.
@@ -52,6 +58,12 @@ pub(crate) struct Rare {
     teardown: Mutex<Vec<Teardown>>,
     server_request_count: AtomicU64,
     token: OnceLock<Box<str>>,
+    /// The observer that knows of the connection, and its duration.
+    observed: OnceLock<(Arc<dyn Observer>, Stopwatch)>,
+    /// The span of a connection for many requests, until its end.
+    session_span: Mutex<Option<Span>>,
+    /// The last length of the queue of requests that was reported.
+    queued: AtomicUsize,
     /// Tasks that wait for the end of the handshake.
     pub(crate) handshake_waiters: Waiters,
 }
@@ -172,6 +184,7 @@ impl Shared {
             route_waker: OnceLock::new(),
             is_lasting,
             has_joined: AtomicBool::new(false),
+            network: AtomicU8::new(0),
             session_id: OnceLock::new(),
             rare: OnceLock::new(),
         }
@@ -195,6 +208,40 @@ impl Shared {
     /// Returns whether there may be a next request.
     pub(crate) fn is_lasting(&self) -> bool {
         self.is_lasting
+    }
+
+    /// Measures the duration of the connection from now on, for an observer.
+    pub(crate) fn set_observer(&self, observer: Arc<dyn Observer>) {
+        let _ = self.rare().observed.set((observer, Stopwatch::start()));
+    }
+
+    /// Returns the observer that knows of the connection, and its duration.
+    pub(crate) fn observer(&self) -> Option<&(Arc<dyn Observer>, Stopwatch)> {
+        self.rare.get()?.observed.get()
+    }
+
+    /// Keeps the span of the connection until its end.
+    pub(crate) fn set_session_span(&self, span: Span) {
+        *self.rare().session_span.lock().unwrap_or_else(PoisonError::into_inner) = Some(span);
+    }
+
+    pub(crate) fn take_session_span(&self) -> Option<Span> {
+        self.rare.get()?.session_span.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// Sets the length of the queue of requests, and returns the difference to the last one.
+    pub(crate) fn queue_change(&self, length: usize) -> i64 {
+        let before = self.rare().queued.swap(length, Ordering::Relaxed);
+        length as i64 - before as i64
+    }
+
+    /// Returns how messages travel, for metrics.
+    pub(crate) fn network(&self) -> Network {
+        observed::network_of(self.network.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_network(&self, network: Network) {
+        self.network.store(observed::number_of(network), Ordering::Relaxed);
     }
 
     /// Adds a callback at the end of the connection.

@@ -1,6 +1,7 @@
 //! The context of a request, which handlers get.
 
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 
@@ -33,8 +34,8 @@ use crate::visibility::viewer::Viewer;
 /// give them a clone of the context and let them await [`cancelled`](Self::cancelled). [`on_end`](Self::on_end) adds a
 /// callback for the end of the request, whatever its cause. The end of a session, by `DELETE` or
 /// by expiry, cancels its requests in the same way, and then runs the callbacks of [`ConnectionHandle::on_close`]. A server
-/// that shuts down lets handlers finish for the drain timeout of its transport. The end of each handler is traced at level
-/// `debug`, with its outcome and duration.
+/// that shuts down lets handlers finish for the drain timeout of its transport. The end of each handler is traced, with its
+/// outcome and duration ([`request_log_level`](crate::ServerBuilder::request_log_level)).
 #[derive(Clone)]
 pub struct RequestContext(Arc<Inner>);
 
@@ -48,6 +49,8 @@ struct Inner {
     extensions: Mutex<Extensions>,
     end: EndSignal,
     stopwatch: Option<Stopwatch>,
+    /// Whether the end of the request was reported to the observer.
+    is_reported: AtomicBool,
     /// The name of the target, if it had to be decoded.
     decoded_target: OnceLock<Option<Box<str>>>,
 }
@@ -68,6 +71,7 @@ impl RequestContext {
         server: Server,
         extensions: Extensions,
     ) -> Self {
+        let stopwatch = telemetry::stopwatch(&server);
         Self(Arc::new(Inner {
             input_source: InputSource::Client { scope, params },
             #[cfg(feature = "mrtr")]
@@ -76,14 +80,20 @@ impl RequestContext {
             server,
             extensions: Mutex::new(extensions),
             end: EndSignal::default(),
-            stopwatch: telemetry::stopwatch(),
+            stopwatch,
+            is_reported: AtomicBool::new(false),
             decoded_target: OnceLock::new(),
         }))
     }
 
-    /// Measures the time since the request was admitted, if the event that reports it is enabled.
+    /// Measures the time since the request was admitted, if it is reported.
     pub(crate) fn stopwatch(&self) -> Option<Stopwatch> {
         self.0.stopwatch
+    }
+
+    /// Returns whether the end of the request was not reported before.
+    pub(crate) fn report_once(&self) -> bool {
+        !self.original().0.is_reported.swap(true, Ordering::Relaxed)
     }
 
     /// The same request for the next round, with the responses that the server collected from a legacy client.
@@ -97,6 +107,7 @@ impl RequestContext {
             extensions: Mutex::new(self.extensions().clone()),
             end: EndSignal::default(),
             stopwatch: self.0.stopwatch,
+            is_reported: AtomicBool::new(false),
             decoded_target: OnceLock::new(),
         }))
     }

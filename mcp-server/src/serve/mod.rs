@@ -6,6 +6,7 @@ pub(crate) mod end;
 pub(crate) mod endpoint;
 #[cfg(feature = "tower")]
 pub(crate) mod layers;
+pub(crate) mod observed;
 pub(crate) mod page;
 pub(crate) mod param_claims;
 pub(crate) mod progress;

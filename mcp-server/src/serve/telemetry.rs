@@ -1,16 +1,18 @@
 //! Spans and events, named by the OpenTelemetry conventions for MCP.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mcp_kernel::PeerMisbehaved;
-use mcp_kernel::server::{Event, RequestScope};
-use mcp_types::ErrorObject;
+use mcp_kernel::server::{Event, HandledMessage, RequestScope};
 use mcp_types::jsonrpc::PayloadBuf;
+use mcp_types::meta::TraceContext;
+use mcp_types::{ErrorCode, ErrorObject, Method, RequestId, Revision, gate};
 use tracing::{Level, Span, field};
 
 use crate::connection::shared::Shared;
 use crate::serve::context::RequestContext;
 use crate::serve::end::Outcome;
+use crate::serve::observed;
 use crate::serve::response::Response;
 use crate::server::Server;
 
@@ -31,26 +33,11 @@ fn excerpt(text: &str) -> &str {
 /// All other text of a client is truncated.
 pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Shared, server: &Server) -> Span {
     let method = scope.method().as_str();
-    let span = tracing::info_span!(
-        target: TARGET,
-        "mcp.request",
-        otel.name = method,
-        otel.kind = "server",
-        mcp.method.name = method,
-        mcp.protocol.version = scope.revision().as_str(),
-        jsonrpc.request.id = excerpt(&scope.id().to_string()),
-        gen_ai.tool.name = field::Empty,
-        gen_ai.prompt.name = field::Empty,
-        mcp.resource.uri = field::Empty,
-        mcp.session.id = field::Empty,
-        traceparent = scope.trace_context().traceparent().map(excerpt),
-        rpc.response.status_code = field::Empty,
-        error.type = field::Empty,
-    );
+    let (revision, trace) = (Some(scope.revision()), scope.trace_context());
+    let span = new_span(scope.method(), Some(scope.id()), revision, trace, connection, server);
     if span.is_disabled() {
         return span;
     }
-    span.record("mcp.session.id", connection.token());
     let (member, name) = match method {
         "tools/call" => ("name", "gen_ai.tool.name"),
         "prompts/get" => ("name", "gen_ai.prompt.name"),
@@ -76,6 +63,101 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Share
     span
 }
 
+/// Creates the span of a message, without its target. It is a child of the client's span if the application connects them.
+fn new_span(
+    method: &Method,
+    id: Option<&RequestId>,
+    revision: Option<Revision>,
+    trace: &TraceContext,
+    connection: &Shared,
+    server: &Server,
+) -> Span {
+    let method = excerpt(method.as_str());
+    let span = tracing::info_span!(
+        target: TARGET,
+        "mcp.request",
+        otel.name = method,
+        otel.kind = "server",
+        mcp.method.name = method,
+        mcp.protocol.version = revision.map(Revision::as_str),
+        jsonrpc.request.id = id.map(RequestId::to_string).as_deref().map(excerpt),
+        network.transport = connection.network().transport_name(),
+        network.protocol.name = connection.network().protocol_name(),
+        gen_ai.tool.name = field::Empty,
+        gen_ai.prompt.name = field::Empty,
+        mcp.resource.uri = field::Empty,
+        mcp.session.id = field::Empty,
+        // For middleware, as the id of a session is a secret to some applications. S4.104
+        mcp.transport.session.id = field::Empty,
+        traceparent = trace.traceparent().map(excerpt),
+        rpc.response.status_code = field::Empty,
+        error.type = field::Empty,
+    );
+    if !span.is_disabled() {
+        span.record("mcp.session.id", connection.token());
+        if let Some(set_parent) = &server.hooks().trace_parent {
+            set_parent(&span, trace);
+        }
+    }
+    span
+}
+
+/// Begins the span of a connection for many requests, and reports it, if the server has an observer or connects traces.
+pub(crate) fn session_started(server: &Server, connection: &Shared) {
+    if server.config().observed {
+        let span = tracing::info_span!(
+            target: TARGET,
+            "mcp.session",
+            otel.kind = "server",
+            mcp.session.id = field::Empty,
+            mcp.protocol.version = field::Empty,
+            network.transport = field::Empty,
+            network.protocol.name = field::Empty,
+        );
+        if !span.is_disabled() {
+            span.record("mcp.session.id", connection.token());
+            connection.set_session_span(span);
+        }
+        observed::session_started(server, connection);
+    }
+}
+
+/// Ends what [`session_started`] began.
+pub(crate) fn session_ended(connection: &Shared) {
+    // Dropped without a lock, as that runs code of the application.
+    if let Some(span) = connection.take_session_span() {
+        let network = connection.network();
+        span.record("mcp.protocol.version", connection.lock().kernel.negotiated().map(Revision::as_str));
+        span.record("network.transport", network.transport_name());
+        span.record("network.protocol.name", network.protocol_name());
+    }
+    observed::session_ended(connection);
+}
+
+/// Traces and reports a message that the kernel handled by itself.
+pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMessage) {
+    let HandledMessage { method, id, revision, trace_context, error, .. } = message;
+    let is_known = gate::method(method).is_some();
+    let span = new_span(method, id.as_ref(), *revision, trace_context, connection, server);
+    if !span.is_disabled() {
+        if !is_known {
+            // Clients cannot create names of spans.
+            span.record("otel.name", "_OTHER");
+        }
+        if let Some(code) = error {
+            record_error(&span, *code);
+        }
+        span.in_scope(|| tracing::trace!(target: TARGET, "handled without a handler"));
+    }
+    observed::handled(server, connection, message);
+}
+
+fn record_error(span: &Span, code: ErrorCode) {
+    let code = code.to_string();
+    span.record("rpc.response.status_code", code.as_str());
+    span.record("error.type", code.as_str());
+}
+
 /// The maximum length of a name or URI that is decoded for a span, in bytes.
 const MAX_DECODED_BYTES: usize = 1024;
 
@@ -83,38 +165,50 @@ const MAX_DECODED_BYTES: usize = 1024;
 #[derive(Clone, Copy)]
 pub(crate) struct Stopwatch(Option<Instant>);
 
-/// Starts a stopwatch, if the event that reports its time is enabled.
-pub(crate) fn stopwatch() -> Option<Stopwatch> {
-    tracing::enabled!(target: TARGET, Level::DEBUG).then(Stopwatch::start)
+/// Starts a stopwatch, if there is an observer or the event that reports its time is enabled.
+pub(crate) fn stopwatch(server: &Server) -> Option<Stopwatch> {
+    let is_logged = match server.settings().request_log_level {
+        Level::INFO => tracing::enabled!(target: TARGET, Level::INFO),
+        Level::TRACE => tracing::enabled!(target: TARGET, Level::TRACE),
+        _ => tracing::enabled!(target: TARGET, Level::DEBUG),
+    };
+    (is_logged || server.observer().is_some()).then(Stopwatch::start)
 }
 
 impl Stopwatch {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         // Reading the clock panics on wasm32-unknown-unknown, where the standard library has none.
         #[expect(clippy::disallowed_methods, reason = "the driver's time stands still while a handler computes")]
         Self(cfg!(not(all(target_family = "wasm", target_os = "unknown"))).then(Instant::now))
     }
 
-    /// The seconds since the start, where there is a clock.
-    fn seconds(self) -> Option<f64> {
-        self.0.map(|start| start.elapsed().as_secs_f64())
+    /// The time since the start, where there is a clock.
+    pub(crate) fn elapsed(self) -> Option<Duration> {
+        self.0.map(|start| start.elapsed())
     }
 }
 
 /// Traces that a handler was dropped because its request was cancelled.
 pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
     trace_handler_end(span, ctx, Outcome::Cancelled);
+    observed::ended(ctx, Outcome::Cancelled, None);
 }
 
 fn trace_handler_end(span: &Span, ctx: &RequestContext, outcome: Outcome) {
     let Some(stopwatch) = ctx.stopwatch() else { return };
-    let (method, outcome, duration) = (ctx.method().as_str(), outcome.as_str(), stopwatch.seconds());
-    tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "handler ended");
+    let (method, outcome, duration) =
+        (ctx.method().as_str(), outcome.as_str(), stopwatch.elapsed().map(|elapsed| elapsed.as_secs_f64()));
+    match ctx.server().settings().request_log_level {
+        Level::INFO => tracing::info!(target: TARGET, parent: span, method, outcome, duration, "handler ended"),
+        Level::TRACE => tracing::trace!(target: TARGET, parent: span, method, outcome, duration, "handler ended"),
+        _ => tracing::debug!(target: TARGET, parent: span, method, outcome, duration, "handler ended"),
+    }
 }
 
 /// Traces how a request ended, and records errors in its span.
 pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: Outcome, served: &Result<Response, ErrorObject>) {
     trace_handler_end(span, ctx, outcome);
+    observed::ended(ctx, outcome, Some(served));
     if span.is_disabled() {
         return;
     }
@@ -123,11 +217,7 @@ pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: Outcome, served: &
             span.record("error.type", "tool_error");
         }
         Ok(_) => {}
-        Err(error) => {
-            let code = error.code.to_string();
-            span.record("rpc.response.status_code", code.as_str());
-            span.record("error.type", code.as_str());
-        }
+        Err(error) => record_error(span, error.code),
     }
 }
 

@@ -21,6 +21,7 @@ mod handshakes;
 mod layers;
 mod lists;
 mod middleware;
+mod observing;
 mod prompts;
 mod raw;
 mod registries;

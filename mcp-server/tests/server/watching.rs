@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
-use tracing::{Event, Metadata, Subscriber};
+use tracing::{Event, Level, Metadata, Subscriber};
+use tracing_core::span::Current;
 
 use crate::servers::{LEGACY, MODERN, fails, server};
 
@@ -30,6 +31,7 @@ pub(crate) struct Seen {
     /// The events, with the span that each happened in.
     pub(crate) events: Vec<(Option<u64>, Fields)>,
     entered: Vec<u64>,
+    metadata: Vec<&'static Metadata<'static>>,
 }
 
 thread_local! {
@@ -77,6 +79,7 @@ impl Subscriber for Watcher {
         attributes.record(&mut Reader(&mut fields));
         let number = with_seen(|seen| {
             seen.spans.push(fields);
+            seen.metadata.push(attributes.metadata());
             seen.spans.len() as u64
         });
         Id::from_u64(number)
@@ -98,6 +101,15 @@ impl Subscriber for Watcher {
 
     fn enter(&self, span: &Id) {
         with_seen(|seen| seen.entered.push(span.into_u64()));
+    }
+
+    fn current_span(&self) -> Current {
+        with_seen(|seen| {
+            let number = *seen.entered.last()?;
+            let index = usize::try_from(number).expect("a small number") - 1;
+            Some(Current::new(Id::from_u64(number), seen.metadata[index]))
+        })
+        .unwrap_or_else(Current::none)
     }
 
     fn exit(&self, _: &Id) {
@@ -305,6 +317,18 @@ fn ends(seen: &Seen) -> Vec<(&str, &str)> {
             (fields["method"].as_str(), fields["outcome"].as_str())
         })
         .collect()
+}
+
+/// Operators choose the level of what is told about the end of each handler.
+#[test]
+fn the_level_of_ends_is_chosen() {
+    for (level, expected) in [(Level::INFO, "INFO"), (Level::TRACE, "TRACE"), (Level::ERROR, "DEBUG")] {
+        let tool = tool("add", async |_, _: NoArguments| "done");
+        let mut client = ScriptedClient::new(&server(|server| server.tool(tool).request_log_level(level)), MODERN);
+        let seen = watch(|| drop(client.call("tools/call", json!({ "name": "add" }))));
+        assert_eq!(ends(&seen), [("tools/call", "completed")]);
+        assert!(seen.events.iter().any(|(_, event)| event["level"] == expected), "{:?}", seen.events);
+    }
 }
 
 /// However a handler ends, operators learn of it once, and how long it took.

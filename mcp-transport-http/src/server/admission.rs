@@ -144,6 +144,11 @@ pub(crate) struct Permit {
 }
 
 impl Permit {
+    /// Whether it is the permit of a stream that stays open.
+    pub(crate) fn is_of_listen_stream(&self) -> bool {
+        self.kind == PermitKind::ListenStream
+    }
+
     /// Counts the request once more, even beyond the limit.
     pub(crate) fn additional(&self) -> Self {
         let Self { admission, kind, count, principal } = self;

@@ -8,10 +8,12 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::request::Parts;
 use http_body::{Body, Frame, SizeHint};
+use mcp_kernel::observe::{Observer, StreamKind};
 
 use super::admission::Permit;
 use super::exchange::{Exchange, ResponseStart, StreamPoll};
 use super::legacy_sse::SseStream;
+use super::observed::ObservedStream;
 use super::stateful::StreamReader;
 use super::unsent::{OpenRequest, UnsentFrames, frame, message_bytes};
 use crate::event_stream::encode::KEEP_ALIVE;
@@ -48,6 +50,8 @@ struct EventStream {
     first: Vec<u8>,
     /// The rest of events that do not fit into one frame.
     rest: Bytes,
+    /// Reports the end of the stream.
+    _observed: Option<ObservedStream>,
 }
 
 /// Where the events of a stream come from.
@@ -77,6 +81,15 @@ impl EventSource {
             Self::Alone(exchange) => exchange.poll(cx, events),
             Self::Session(reader) => reader.poll(cx, events),
             Self::Sse(stream) => stream.poll(cx, events),
+        }
+    }
+
+    /// What the stream is for, if it begins with the response to a POST.
+    pub(crate) fn kind(&self) -> StreamKind {
+        match self {
+            Self::Alone(exchange) if exchange.is_listening() => StreamKind::Listen,
+            Self::Alone(_) | Self::Session(_) => StreamKind::Response,
+            Self::Sse(_) => StreamKind::Standalone,
         }
     }
 
@@ -139,8 +152,15 @@ impl ResponseBody {
         Self::new(BodyState::Full(message, permit))
     }
 
-    pub(crate) fn events(source: EventSource, first: Vec<u8>) -> Self {
-        Self::new(BodyState::Events(Box::new(EventStream { source, first, rest: Bytes::new() })))
+    /// An event stream, which is reported to an observer.
+    pub(crate) fn events(
+        source: EventSource,
+        first: Vec<u8>,
+        observer: Option<&Arc<dyn Observer>>,
+        kind: StreamKind,
+    ) -> Self {
+        let observed = observer.map(|observer| ObservedStream::open(observer, kind));
+        Self::new(BodyState::Events(Box::new(EventStream { source, first, rest: Bytes::new(), _observed: observed })))
     }
 
     /// Sets the request of an HTTP/1 connection that this responds to.

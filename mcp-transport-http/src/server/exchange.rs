@@ -64,6 +64,11 @@ impl Exchange {
         Self { connection, key, pacer, is_aborted: false, is_over: false, received, permit, parts }
     }
 
+    /// Whether the request is a `subscriptions/listen`.
+    pub(crate) fn is_listening(&self) -> bool {
+        self.permit.as_ref().is_some_and(Permit::is_of_listen_stream)
+    }
+
     /// Takes the head of a request that is over.
     pub(crate) fn take_parts(&mut self) -> Option<Arc<Parts>> {
         self.parts.take()

@@ -6,6 +6,7 @@ mod exchange;
 mod expiry;
 mod head;
 mod legacy_sse;
+mod observed;
 mod options;
 mod pacer;
 mod refusal;
@@ -30,6 +31,6 @@ pub use shutdown::Drained;
 #[cfg(feature = "serve-tls")]
 pub use socket::ServerTls;
 #[cfg(feature = "serve")]
-pub use socket::{HttpServer, RequestBody, RoutedService, RoutedServiceFuture, serve, shutdown_signal};
+pub use socket::{HttpServer, RequestBody, RoutedService, RoutedServiceFuture, StatusServer, serve, shutdown_signal};
 pub use start_error::StartError;
 pub use stateful::{ResponseStream, SessionMigration};

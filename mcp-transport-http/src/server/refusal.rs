@@ -68,6 +68,10 @@ impl Refusal {
         refusal.of(invalid.request_id().cloned(), revision)
     }
 
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+
     /// Adds a header, such as `WWW-Authenticate`.
     #[must_use]
     pub fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {

@@ -9,7 +9,7 @@ use http::request::Parts;
 use http::{HeaderMap, Method as Verb, Response, StatusCode};
 use http_body::Body;
 use mcp_kernel::server::{Failure, Transmit};
-use mcp_server::{BoxFuture, InsufficientScope, Server};
+use mcp_server::{BoxFuture, InsufficientScope, Observer, Server};
 use mcp_types::{Era, ErrorCode};
 use pin_project_lite::pin_project;
 
@@ -131,7 +131,7 @@ impl<B: Body> ResponseFuture<B> {
                             if news == StreamPoll::Idle {
                                 events.extend_from_slice(KEEP_ALIVE);
                             }
-                            Ok(event_stream(this.stage.take_events(events)))
+                            Ok(event_stream(this.stage.take_events(events, this.inner.server.observer())))
                         }
                         ResponseStart::Refused(refusal) => Err(refusal),
                     };
@@ -165,9 +165,12 @@ impl ResponseStage {
     }
 
     /// Takes the source of an event stream, whose first events are there.
-    fn take_events(&mut self, first: Vec<u8>) -> ResponseBody {
+    fn take_events(&mut self, first: Vec<u8>, observer: Option<&Arc<dyn Observer>>) -> ResponseBody {
         match self.take() {
-            Self::Running(source, _) => ResponseBody::events(source, first),
+            Self::Running(source, _) => {
+                let kind = source.kind();
+                ResponseBody::events(source, first, observer, kind)
+            }
             // There are only events while the handler runs.
             Self::Preparing(..) | Self::Uploading(..) | Self::Saving(_) | Self::Finished(_) => ResponseBody::empty(),
         }

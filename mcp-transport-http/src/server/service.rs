@@ -10,7 +10,8 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_server::{BoxFuture, Connection, Server};
+use mcp_kernel::observe::StreamKind;
+use mcp_server::{BoxFuture, Connection, Network, Server};
 use mcp_session::SessionMetrics;
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Message, parse};
 use mcp_types::{Era, Method, Revision};
@@ -55,7 +56,7 @@ pub(crate) struct Inner {
     pub(crate) options: HttpOptions,
     pub(crate) admission: Arc<Admission>,
     pub(crate) shutdown: Arc<Shutdown>,
-    sessions: Option<Arc<Sessions>>,
+    pub(super) sessions: Option<Arc<Sessions>>,
     /// Whether the tasks that end expired and deleted sessions were spawned.
     has_sweeper: AtomicBool,
 }
@@ -119,7 +120,12 @@ impl HttpService {
         let has_sessions = options.sessions == SessionMode::Stateful;
         let sessions = if has_sessions { Some(Arc::new(Sessions::new(&options)?)) } else { None };
         let has_sweeper = AtomicBool::new(false);
-        Ok(Self(Arc::new(Inner { server, options, admission, shutdown, sessions, has_sweeper })))
+        let inner = Arc::new(Inner { server, options, admission, shutdown, sessions, has_sweeper });
+        if let Some(observer) = inner.server.observer() {
+            let source: Weak<Inner> = Arc::downgrade(&inner);
+            observer.watch(source);
+        }
+        Ok(Self(inner))
     }
 
     /// Returns the session metrics, or `None` if sessions are not enabled.
@@ -209,7 +215,10 @@ impl Inner {
 
     /// Turns a refusal into a response, and limits how many refusals are unsent.
     pub(crate) fn finish(&self, served: Result<Response<ResponseBody>, Refusal>) -> Response<ResponseBody> {
-        let mut response = served.unwrap_or_else(Refusal::into_response);
+        let mut response = served.unwrap_or_else(|refusal| {
+            self.observe_refusal(refusal.status());
+            refusal.into_response()
+        });
         self.count_unsent(&mut response);
         response
     }
@@ -323,8 +332,8 @@ impl Inner {
         let kind = if is_listen { PermitKind::ListenStream } else { PermitKind::Request };
         let permit = self.admit(kind, requests(&incoming), &head).map_err(refuse)?;
         let mut connection = match (revision.era(), &self.sessions) {
-            (Era::Modern, _) => Connection::modern_request(server),
-            (Era::Legacy, None) => Connection::legacy_request(server, revision),
+            (Era::Modern, _) => Connection::modern_request(server).network(Network::Http),
+            (Era::Legacy, None) => Connection::legacy_request(server, revision).network(Network::Http),
             (Era::Legacy, Some(sessions)) => {
                 let id = id.cloned();
                 let admit = |head: &RequestHead| self.admit(PermitKind::Lookup, 1, head);
@@ -368,7 +377,9 @@ impl Inner {
             // Sends the response head at once.
             first.extend_from_slice(KEEP_ALIVE);
         }
-        Ok(ResponseStage::ready(event_stream(ResponseBody::events(EventSource::Session(Box::new(reader)), first))))
+        let (source, observer) = (EventSource::Session(Box::new(reader)), self.server.observer());
+        let body = ResponseBody::events(source, first, observer, StreamKind::Standalone);
+        Ok(ResponseStage::ready(event_stream(body)))
     }
 }
 

@@ -18,6 +18,7 @@ mod hooks;
 mod leaving;
 mod living;
 mod mixing;
+mod observing;
 mod owning;
 mod resuming;
 mod slowing;

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcp_client::{Clock, CloseReason, ServerLossAction, Transport, TransportHandle, TransportKind};
+use mcp_client::{Clock, CloseReason, Network, ServerLossAction, Transport, TransportHandle, TransportKind};
 use tokio::io::AsyncRead;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::time::{sleep, timeout};
@@ -200,6 +200,10 @@ impl ChildTransport {
 impl Transport for ChildTransport {
     fn kind(&self) -> TransportKind {
         TransportKind::Pipe
+    }
+
+    fn network(&self) -> Network {
+        Network::Stdio
     }
 
     fn clock(&self) -> Clock {

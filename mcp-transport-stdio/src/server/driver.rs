@@ -141,7 +141,7 @@ where
 
 fn connection(server: &Server, options: &ServeOptions) -> Connection {
     let second = if options.shared_pipe { SecondHandshake::Restart } else { SecondHandshake::Repeat };
-    Connection::long_lived(server).second_handshake(second)
+    Connection::long_lived(server).second_handshake(second).network(options.network)
 }
 
 struct Driver<R, W> {

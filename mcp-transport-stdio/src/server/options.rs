@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use mcp_server::Network;
+
 use crate::framing::DEFAULT_LINE_LIMIT;
 
 /// Settings of [`serve_io`](crate::serve_io), [`serve_stdio_with`](crate::serve_stdio_with) and the servers on sockets.
@@ -13,6 +15,8 @@ pub struct ServeOptions {
     pub(super) teardown_timeout: Duration,
     pub(super) max_connections: usize,
     pub(super) shared_pipe: bool,
+    /// How messages travel, for metrics.
+    pub(super) network: Network,
 }
 
 impl Default for ServeOptions {
@@ -23,6 +27,7 @@ impl Default for ServeOptions {
             teardown_timeout: Duration::from_secs(5),
             max_connections: 100,
             shared_pipe: false,
+            network: Network::Stdio,
         }
     }
 }
@@ -43,6 +48,12 @@ impl ServeOptions {
     /// Sets how long each teardown callback of a connection may take. Defaults to 5 seconds.
     pub fn teardown_timeout(self, teardown_timeout: Duration) -> Self {
         Self { teardown_timeout, ..self }
+    }
+
+    /// Sets how messages travel, for metrics and spans. Functions that serve sockets set it themselves. Defaults to the
+    /// standard streams.
+    pub fn network(self, network: Network) -> Self {
+        Self { network, ..self }
     }
 
     /// Sets the maximum number of concurrent connections to a socket; more wait to be accepted. 0 counts as 1. Defaults to

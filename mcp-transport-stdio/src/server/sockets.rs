@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
-use mcp_server::Server;
+use mcp_server::{Network, Server};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -42,7 +42,7 @@ pub async fn serve_tcp(
         );
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    serve_each(server, options, stop, |cx| {
+    serve_each(server, options.network(Network::Tcp), stop, |cx| {
         listener.poll_accept(cx).map_ok(|(stream, _)| {
             // Small messages are sent at once.
             let _ = stream.set_nodelay(true);
@@ -67,6 +67,7 @@ pub async fn serve_unix(
     options: ServeOptions,
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
+    let options = options.network(Network::Unix);
     serve_each(server, options, stop, |cx| listener.poll_accept(cx).map_ok(|(stream, _)| stream.into_split())).await
 }
 

@@ -11,8 +11,9 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
+use mcp_kernel::observe::StreamKind;
 use mcp_kernel::server::is_modern;
-use mcp_server::{BoxFuture, Connection, SecondHandshake, Server};
+use mcp_server::{BoxFuture, Connection, Network, SecondHandshake, Server};
 use mcp_session::SessionId;
 use mcp_types::jsonrpc::{Incoming, Message, parse};
 use mcp_types::meta::key;
@@ -265,8 +266,10 @@ impl LegacySseService {
             tracing::error!(target: "mcp", %error, "`HttpOptions::select_server` returned a server that cannot be served");
             return Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()));
         }
-        let connection =
-            Connection::long_lived(server).second_handshake(SecondHandshake::Repeat).session_id(Arc::new(id));
+        let connection = Connection::long_lived(server)
+            .second_handshake(SecondHandshake::Repeat)
+            .session_id(Arc::new(id))
+            .network(Network::Http);
         let session = Arc::new(SseSession::new(id, head.principal.clone(), &connection));
         let mut pacer = Pacer::new(work_guard, http.options.keep_alive_interval);
         if let Some(end) = head.stream_end() {
@@ -276,7 +279,8 @@ impl LegacySseService {
         let path = self.message_path_beside(head.parts.uri.path());
         let mut first = Vec::new();
         write_named_event(&mut first, "endpoint", format!("{path}?sessionId={id}").as_bytes());
-        Ok(event_stream(ResponseBody::events(EventSource::Sse(Box::new(stream)), first)))
+        let source = EventSource::Sse(Box::new(stream));
+        Ok(event_stream(ResponseBody::events(source, first, server.observer(), StreamKind::Standalone)))
     }
 
     /// Passes a message to the stream of its session.

@@ -36,7 +36,10 @@ pub(super) const HEADER_BYTES: usize = 64 << 10;
 pub(super) type Reason = Box<dyn Error + Send + Sync>;
 
 const NO_REQUEST: &str = "header timeout: the client sends no request";
-pub(super) const STALLED: &str = "stall timeout: the client does not read";
+/// The client did not read in time.
+#[derive(Debug, thiserror::Error)]
+#[error("stall timeout: the client does not read")]
+pub(super) struct Stalled;
 
 /// How connections are accepted.
 #[derive(Clone)]
@@ -75,7 +78,7 @@ pub(crate) async fn serve_connection(
         _ = ending.changed() => return,
         () = sleep_until(since + HEADER_TIMEOUT) => Err(io::Error::new(io::ErrorKind::TimedOut, NO_REQUEST)),
     };
-    let stall_timeout = options.stall_timeout;
+    let (stall_timeout, service) = (options.stall_timeout, routes.service().clone());
     let served = match accepted {
         Ok((HttpVersion::Http1, stream)) => serve_http1(stream, routes, ending, since, stall_timeout).await,
         // Boxed, as it is larger and rarer.
@@ -84,6 +87,9 @@ pub(crate) async fn serve_connection(
         Err(error) => Err(error.into()),
     };
     if let Err(error) = served {
+        if error.is::<Stalled>() {
+            service.0.observe_slow_reader();
+        }
         tracing::debug!(target: "mcp", error, "connection closed");
     }
 }
@@ -123,7 +129,7 @@ async fn serve_http1(
             return Poll::Ready(served.map_err(Reason::from));
         }
         if stall.poll(cx).is_ready() {
-            return Poll::Ready(Err(STALLED.into()));
+            return Poll::Ready(Err(Stalled.into()));
         }
         idle.poll(cx).map(|()| Err(NO_REQUEST.into()))
     })

@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::sync::{Notify, watch};
 
 use super::client_stream::ClientStream;
-use super::connection::{HEADER_BYTES, HEADER_TIMEOUT, Reason, STALLED};
+use super::connection::{HEADER_BYTES, HEADER_TIMEOUT, Reason, Stalled};
 use super::routes::{ConnectionService, Routes};
 use super::stall_detector::StallDetector;
 use crate::server::unsent::UnsentFrames;
@@ -39,7 +39,7 @@ pub(super) async fn serve_http2(
         tokio::select! {
             served = connection.as_mut() => return served.map_err(Reason::from),
             Ok(()) = ending.changed() => connection.as_mut().graceful_shutdown(),
-            () = stuck.notified() => return Err(STALLED.into()),
+            () = stuck.notified() => return Err(Stalled.into()),
         }
     }
 }

@@ -40,6 +40,10 @@ impl Routes {
         Self { path, service, sse, layered: None, discards: Discards::default() }
     }
 
+    pub(super) fn service(&self) -> &HttpService {
+        &self.service
+    }
+
     /// Puts a layer around the services.
     pub(super) fn layer(self, add: AddLayer) -> Self {
         let (service, discards) = (self.service.clone(), self.discards.clone());

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use super::connection::{ConnectionOptions, serve_connection};
 use super::layered::AddLayer;
 use super::routes::Routes;
+use super::status::StatusServer;
 #[cfg(feature = "serve-tls")]
 use super::tls::ServerTls;
 use crate::server::legacy_sse::LegacySseService;
@@ -94,6 +95,7 @@ pub struct HttpServer {
     #[cfg(feature = "serve-tls")]
     tls: Option<ServerTls>,
     pub(super) layers: Vec<AddLayer>,
+    status: Option<StatusServer>,
 }
 
 impl std::fmt::Debug for HttpServer {
@@ -134,6 +136,7 @@ impl HttpServer {
             #[cfg(feature = "serve-tls")]
             tls: None,
             layers: Vec::new(),
+            status: None,
         })
     }
 
@@ -186,6 +189,13 @@ impl HttpServer {
         self
     }
 
+    /// Serves `/healthz`, `/readyz` and `/metrics` in addition, on an address of their own, until the drain has ended. Off by
+    /// default.
+    pub fn status(mut self, status: StatusServer) -> Self {
+        self.status = Some(status);
+        self
+    }
+
     /// Serves with TLS. All limits of connections apply; the handshake has a timeout of its own.
     #[cfg(feature = "serve-tls")]
     pub fn tls(mut self, tls: ServerTls) -> Self {
@@ -222,6 +232,11 @@ impl HttpServer {
 
     /// Serves until `stop` completes, then drains for up to [`drain_timeout`](Self::drain_timeout).
     pub async fn serve(self, service: HttpService, stop: impl Future<Output = ()>) -> Drained {
+        // Dropped at the end, which aborts it.
+        let mut status = JoinSet::new();
+        if let Some(server) = self.status {
+            status.spawn(server.serve(service.clone()));
+        }
         let mut stop = pin!(stop);
         let places = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let other = self.sse.as_ref().map(LegacySseService::http).filter(|http| !Arc::ptr_eq(&http.0, &service.0));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use mcp_kernel::server::SessionState;
-use mcp_server::{Connection, Principal, Server};
+use mcp_server::{Connection, Network, Principal, Server};
 use mcp_session::{
     RecordVersion, SaveOutcome, SessionError, SessionId, SessionLease, SessionRecord, SessionStore, StoreError,
     VersionedRecord,
@@ -206,7 +206,7 @@ pub(crate) fn resume(server: &Server, record: &SessionRecord) -> Result<Connecti
     let mut state = state_of(record);
     state.subscriptions.clear();
     Connection::resume(server, record.initialize.clone(), state)
-        .map(|connection| connection.principal(record.principal.clone()))
+        .map(|connection| connection.network(Network::Http).principal(record.principal.clone()))
         .map_err(|fault| unavailable(StoreError(fault.to_string())))
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response, StatusCode};
 use mcp_kernel::server::Route;
-use mcp_server::{AuthInfo, BoxFuture, Connection, Principal, Server};
+use mcp_server::{AuthInfo, BoxFuture, Connection, Network, Principal, Server};
 use mcp_session::{
     EndReason, EndedSession, EventIdKey, MemoryEventStore, NoRandomness, SessionError, SessionId, SessionLease,
     SessionManager, SessionMetrics, SessionRecord,
@@ -291,7 +291,7 @@ impl Sessions {
     ) -> Result<ResponseStage, Refusal> {
         let may_wait = self.record_sync.is_some() || server.config().intercept_initialize;
         let id = request_id(&incoming).filter(|_| may_wait).cloned();
-        let mut connection = Connection::long_lived(server);
+        let mut connection = Connection::long_lived(server).network(Network::Http);
         let key = connection.feed_parsed(now(), incoming, &head.caller(), None);
         let auth = head.auth().cloned();
         let new = NewSession { id, principal: head.principal, auth, permit, work_guard };
