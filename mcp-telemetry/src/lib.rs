@@ -1,4 +1,4 @@
-//! OpenTelemetry metrics for servers and clients of the Model Context Protocol.
+//! OpenTelemetry metrics and trace contexts for servers and clients of the Model Context Protocol.
 //!
 //! [`Metrics`] is an observer that records what servers, clients and transports report, by the semantic conventions of
 //! OpenTelemetry for MCP. It uses the API of OpenTelemetry only: the application chooses an SDK and exporters.
@@ -6,6 +6,7 @@
 //! # A server
 //!
 //! ```
+//! # #[cfg(feature = "traces")] {
 //! use std::sync::Arc;
 //!
 //! use mcp_server::{NoArguments, Server, tool};
@@ -17,12 +18,26 @@
 //! let server = Server::builder("greeter", "1.0")
 //!     .tool(hello)
 //!     .observer(metrics)
+//!     // Spans are children of the client's, if the subscriber has the layer of `tracing-opentelemetry`.
+//!     .trace_parent(mcp_telemetry::set_parent)
 //!     .build()?;
 //! # drop(server);
+//! # }
 //! # Ok::<(), mcp_server::BuildError>(())
 //! ```
 //!
 //! Transports report to the observer of their server.
+//!
+//! # A client
+//!
+//! ```
+//! # #[cfg(feature = "traces")] {
+//! use mcp_client::Client;
+//!
+//! let client = Client::builder("demo", "1.0").trace_context(mcp_telemetry::current_trace_context);
+//! # drop(client);
+//! # }
+//! ```
 //!
 //! # Metrics
 //!
@@ -79,9 +94,10 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `traces` | `set_parent` and `current_trace_context`, which connect the spans of clients and servers |
 //! | `bound-instruments` | durations with about a fifth of the instructions, by an experimental API of `opentelemetry`, for meters of `opentelemetry_sdk`; others may not support it, and then record no durations |
 //!
-//! It depends on `opentelemetry_sdk`.
+//! All of them depend on `opentelemetry_sdk`.
 
 #![forbid(unsafe_code)]
 
@@ -95,6 +111,8 @@ mod names;
 mod observables;
 mod options;
 mod parts;
+#[cfg(feature = "traces")]
+mod propagation;
 mod series;
 mod series_cache;
 mod sources;
@@ -102,3 +120,5 @@ mod sources;
 pub use metrics::Metrics;
 pub use names::METRIC_NAMES;
 pub use options::MetricsOptions;
+#[cfg(feature = "traces")]
+pub use propagation::{current_trace_context, set_parent};
