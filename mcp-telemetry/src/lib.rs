@@ -95,6 +95,7 @@
 //! | feature | adds |
 //! |---|---|
 //! | `traces` | `set_parent` and `current_trace_context`, which connect the spans of clients and servers |
+//! | `prometheus` | `Prometheus`, which renders metrics in the text format of Prometheus |
 //! | `bound-instruments` | durations with about a fifth of the instructions, by an experimental API of `opentelemetry`, for meters of `opentelemetry_sdk`; others may not support it, and then record no durations |
 //!
 //! All of them depend on `opentelemetry_sdk`.
@@ -111,6 +112,8 @@ mod names;
 mod observables;
 mod options;
 mod parts;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 #[cfg(feature = "traces")]
 mod propagation;
 mod series;
@@ -120,5 +123,7 @@ mod sources;
 pub use metrics::Metrics;
 pub use names::METRIC_NAMES;
 pub use options::MetricsOptions;
+#[cfg(feature = "prometheus")]
+pub use prometheus::Prometheus;
 #[cfg(feature = "traces")]
 pub use propagation::{current_trace_context, set_parent};

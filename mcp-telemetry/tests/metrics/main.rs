@@ -7,4 +7,6 @@ mod cardinality;
 mod collected;
 mod conventions;
 mod operators;
+#[cfg(feature = "prometheus")]
+mod prometheus;
 mod server;
