@@ -9,15 +9,16 @@ pub struct MetricsOptions {
 }
 
 impl MetricsOptions {
-    /// Sets the maximum number of distinct names of tools and prompts. Further names count as `_OTHER`. Defaults to 1,000.
+    /// Sets the maximum number of distinct names of tools and prompts, for servers and clients each. Further names count as
+    /// `_OTHER`. Defaults to 1,000.
     pub fn max_names(mut self, max: usize) -> Self {
         self.max_names = max;
         self
     }
 
-    /// Sets the maximum number of attribute sets of all histograms together. Measurements with further sets have only a
-    /// method or an error type of `_OTHER`. Defaults to 2,000, the default limit of the OpenTelemetry SDK per metric. To raise
-    /// it, raise the limit of the SDK as well, with a view.
+    /// Sets the maximum number of series of each histogram. All measurements beyond it are in one series, with the method
+    /// `_OTHER`, or the error type `_OTHER` for sessions. Defaults to 2,000, which is also the default limit of the OpenTelemetry
+    /// SDK; to raise this one, raise that of the SDK with a view.
     pub fn max_series(mut self, max: usize) -> Self {
         self.max_series = max;
         self
