@@ -73,6 +73,8 @@
 //! | `auth` | OAuth: with `http` protecting a server, with `http-client` logging in | `auth` |
 //! | `keyring` | logins in the keyring of the operating system; implies `auth` and `http-client` | `auth` |
 //! | `redis` | sessions and events of an HTTP server in Redis; implies `http` | `redis` |
+//! | `telemetry` | OpenTelemetry metrics, and trace contexts between clients and servers | `telemetry` |
+//! | `prometheus` | the metrics in the text format of Prometheus; implies `telemetry` | `telemetry` |
 //! | `memory` | a client connected to a server in the same process, for tests; implies `server` and `client` | `client` |
 //! | `tower` | tower layers around the requests of a server; implies `server` | `server` |
 //! | `anyhow` | handlers that return `anyhow::Error`; implies `server` | `server` |
@@ -93,6 +95,7 @@
 //! | set hosts, origins, limits and sessions over HTTP; mount the service in axum | [`mcp::http`][http] |
 //! | protect a server with access tokens, log in to servers | [`mcp::auth`][auth] |
 //! | store sessions outside of the process | [`mcp::session`][session] |
+//! | record metrics, connect the spans of clients and servers | [`mcp::telemetry`][telemetry] |
 //! | read and write messages yourself, as gateways and inspectors do | [`mcp::types`](types) |
 //! | run something | the examples in the repository; `examples/README.md` is their index |
 //! | return errors, use state and users, add middleware, protect a server, log in, show tools per user, keep state between calls, ask the user, test, run several instances, write a gateway or a transport | the guides in `docs/`, which README.md lists |
@@ -137,6 +140,8 @@
 #![cfg_attr(not(feature = "server"), doc = "[server]: https://docs.rs/mcp-server")]
 #![cfg_attr(feature = "stdio", doc = "[stdio]: mcp_transport_stdio")]
 #![cfg_attr(not(feature = "stdio"), doc = "[stdio]: https://docs.rs/mcp-transport-stdio")]
+#![cfg_attr(feature = "telemetry", doc = "[telemetry]: mcp_telemetry")]
+#![cfg_attr(not(feature = "telemetry"), doc = "[telemetry]: https://docs.rs/mcp-telemetry")]
 #![forbid(unsafe_code)]
 
 pub mod prelude;
@@ -151,6 +156,8 @@ pub use mcp_redis as redis;
 pub use mcp_server as server;
 #[cfg(feature = "http")]
 pub use mcp_session as session;
+#[cfg(feature = "telemetry")]
+pub use mcp_telemetry as telemetry;
 #[cfg(any(feature = "http", feature = "http-client"))]
 pub use mcp_transport_http as http;
 #[cfg(feature = "stdio")]
