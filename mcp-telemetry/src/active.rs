@@ -7,7 +7,7 @@ use mcp_kernel::observe::{Role, Session, StreamKind};
 use crate::methods::MethodId;
 use crate::names::OTHER;
 
-/// Counts requests, sessions, streams and the queue. A collection reads the counts; a request changes two numbers.
+/// Counts requests, sessions, streams and the queue. They are read when metrics are collected.
 pub(crate) struct Active {
     server: RoleCounts,
     client: RoleCounts,

@@ -141,3 +141,13 @@ fn a_source_that_ended_is_forgotten() {
     assert!(collector.points("mcp.server.http_session.count").is_empty());
     assert_eq!(collector.points("mcp.server.lost_events")[""], counter(7), "a counter does not decrease");
 }
+
+#[test]
+fn every_metric_is_documented() {
+    let docs = include_str!("../../src/lib.rs");
+    let documented = docs.lines().filter(|line| line.starts_with("//! | `mcp.")).flat_map(|line| {
+        let names = line.split('|').nth(1).unwrap_or_default();
+        names.split(',').map(|name| name.trim().trim_matches('`'))
+    });
+    assert_eq!(documented.collect::<BTreeSet<_>>(), METRIC_NAMES.iter().copied().collect());
+}
