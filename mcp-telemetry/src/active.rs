@@ -80,17 +80,6 @@ impl Active {
     }
 }
 
-/// The value of `mcp.stream.kind`.
-pub(crate) fn stream_kind(kind: StreamKind) -> &'static str {
-    let [response, listen, standalone, other] = STREAM_KINDS;
-    match kind {
-        StreamKind::Response => response,
-        StreamKind::Listen => listen,
-        StreamKind::Standalone => standalone,
-        _ => other,
-    }
-}
-
 /// A number of things that start and end, or [`UNUSED`](Self::UNUSED) if none has started.
 pub(crate) struct Count(AtomicI64);
 

@@ -32,9 +32,15 @@
 //!
 //! ```
 //! # #[cfg(feature = "traces")] {
-//! use mcp_client::Client;
+//! use std::sync::Arc;
 //!
-//! let client = Client::builder("demo", "1.0").trace_context(mcp_telemetry::current_trace_context);
+//! use mcp_client::Client;
+//! use mcp_telemetry::Metrics;
+//!
+//! let metrics = Arc::new(Metrics::new(&opentelemetry::global::meter("mcp")));
+//! let client = Client::builder("demo", "1.0")
+//!     .observer(metrics)
+//!     .trace_context(mcp_telemetry::current_trace_context);
 //! # drop(client);
 //! # }
 //! ```
