@@ -1,7 +1,5 @@
 //! The dashboard uses only metrics and attributes that exist.
 
-#![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +62,7 @@ fn rendered() -> String {
 }
 
 /// The words of a text that begin with a prefix, as far as they are letters, digits and underscores.
-fn words<'a>(text: &'a str, is_word: impl Fn(&str) -> bool) -> BTreeSet<&'a str> {
+fn words(text: &str, is_word: impl Fn(&str) -> bool) -> BTreeSet<&str> {
     let is_inner = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     text.split(|letter| !is_inner(letter)).filter(|word| is_word(word)).collect()
 }

@@ -91,6 +91,7 @@ impl Recorder {
 }
 
 impl Observer for Recorder {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "all others are recorded as they are")]
     fn observe(&self, observation: &Observation<'_>) {
         self.with(|recorded| {
             let text = match observation {
