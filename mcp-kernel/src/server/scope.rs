@@ -1,5 +1,6 @@
 //! The properties of one request.
 
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use mcp_types::gate::MethodFacts;
@@ -13,13 +14,20 @@ use super::client::LazyClient;
 use crate::RequestKey;
 
 /// The authenticated user of a request, as the transport determined it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Principal {
     /// The issuer of the subject, such as the URL of an authorization server.
     pub issuer: Option<Arc<str>>,
     /// The user, unique for the issuer.
     pub subject: Arc<str>,
+}
+
+impl Hash for Principal {
+    /// Hashes the subject alone: each request of a user is counted by it, and there are few issuers.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.subject.hash(state);
+    }
 }
 
 impl Principal {

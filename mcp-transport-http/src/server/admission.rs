@@ -1,6 +1,7 @@
 //! Limits on concurrent requests, listen streams, lookups and uploads.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -168,10 +169,10 @@ impl Drop for Permit {
         counter.all.fetch_sub(self.count, Ordering::Relaxed);
         if let Some(principal) = self.principal.take() {
             let mut by_principal = counter.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(taken) = by_principal.get_mut(&principal) {
-                *taken -= self.count;
-                if *taken == 0 {
-                    by_principal.remove(&principal);
+            if let Entry::Occupied(mut taken) = by_principal.entry(principal) {
+                *taken.get_mut() -= self.count;
+                if *taken.get() == 0 {
+                    taken.remove();
                 }
             }
         }

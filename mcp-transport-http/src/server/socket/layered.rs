@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use http::{Request, Response};
 use mcp_server::BoxFuture;
@@ -45,12 +45,17 @@ impl HttpServer {
     {
         self.layers.push(Box::new(move |services| {
             let service = layer.layer(services);
-            Arc::new(move |request| {
+            Arc::new(move |request| -> BoxFuture<_> {
                 let mut service = service.clone();
-                Box::pin(async move {
-                    poll_fn(|cx| service.poll_ready(cx)).await?;
-                    service.call(request).await
-                })
+                // Most services are always ready; then the request is not moved into another future.
+                match service.poll_ready(&mut Context::from_waker(Waker::noop())) {
+                    Poll::Ready(Ok(())) => Box::pin(service.call(request)),
+                    Poll::Ready(Err(error)) => match error {},
+                    Poll::Pending => Box::pin(async move {
+                        poll_fn(|cx| service.poll_ready(cx)).await?;
+                        service.call(request).await
+                    }),
+                }
             })
         }));
         self

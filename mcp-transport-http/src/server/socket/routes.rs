@@ -47,18 +47,8 @@ impl Routes {
     /// Puts a layer around the services.
     pub(super) fn layer(self, add: AddLayer) -> Self {
         let (service, discards) = (self.service.clone(), self.discards.clone());
-        let http = service.clone();
         let layered = add(RoutedService(Arc::new(self)));
-        // Responses of layers are counted until they are sent, as refusals of the service are.
-        let counted = move |request| -> BoxFuture<_> {
-            let (response, http) = (layered(request), http.clone());
-            Box::pin(async move {
-                let mut response = response.await?;
-                http.0.count_unsent(&mut response);
-                Ok(response)
-            })
-        };
-        Self { path: String::new(), service, sse: None, layered: Some(Arc::new(counted)), discards }
+        Self { path: String::new(), service, sse: None, layered: Some(layered), discards }
     }
 
     fn call(&self, request: Request<Incoming>) -> Routed {
@@ -69,7 +59,7 @@ impl Routes {
 
     pub(super) fn route(&self, request: Request<RequestBody>) -> Routed {
         if let Some(layered) = &self.layered {
-            return Routed::Boxed { response: layered(request) };
+            return Routed::Layered { response: layered(request), service: self.service.clone() };
         }
         if request.uri().path() == self.path {
             let (parts, body) = request.into_parts();
@@ -133,6 +123,7 @@ pin_project! {
         // Nearly all requests are of this kind, and are not boxed for the sake of others.
         Service { #[pin] response: ResponseFuture<RequestBody> },
         Boxed { response: BoxFuture<Result<Response<ResponseBody>, Infallible>> },
+        Layered { response: BoxFuture<Result<Response<ResponseBody>, Infallible>>, service: HttpService },
         Refused { response: Option<Response<ResponseBody>> },
     }
 }
@@ -142,6 +133,14 @@ impl Routed {
         match self.project() {
             RoutedProjection::Service { response } => response.poll(cx),
             RoutedProjection::Boxed { response } => response.as_mut().poll(cx),
+            RoutedProjection::Layered { response, service } => {
+                let mut polled = response.as_mut().poll(cx);
+                // Responses of layers are counted until they are sent, as refusals of the service are.
+                if let Poll::Ready(Ok(response)) = &mut polled {
+                    service.0.count_unsent(response);
+                }
+                polled
+            }
             // Without a response the future was polled after it was ready.
             RoutedProjection::Refused { response } => {
                 response.take().map_or(Poll::Pending, |response| Poll::Ready(Ok(response)))
