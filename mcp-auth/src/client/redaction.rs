@@ -146,7 +146,7 @@ mod tests {
         let mut known = KnownSecrets::default();
         known.add_query("https://mcp.example/mcp?tenant=1&key=hunter2%21");
         for text in ["https://mcp.example/mcp?tenant=1&key=hunter2%21", "hunter2!", "key=hunter2"] {
-            assert!(!known.redact(text).contains("unter2"), "{text}");
+            assert!(!known.redact(text).contains(&"hunter2"[1..]), "{text}");
         }
     }
 }
