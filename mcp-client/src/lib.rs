@@ -131,7 +131,7 @@ pub use input::InputResult;
 pub use list::{Items, ListItem, ListLimitExceeded, ListLimits};
 pub use listen::{Listen, Subscription};
 pub use mcp_kernel::client::{CallHeaders, ConnectError, Mode, ServerFacts};
-pub use mcp_kernel::observe::{Network, Observer};
+pub use mcp_kernel::observe::{self, Network, Observer};
 pub use mcp_kernel::{CallId, CallOptions, Change, CommandError, Limits, Time};
 pub use mcp_mrtr::RetryLimits;
 pub use mcp_types as types;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcp_kernel::Time;
 use mcp_kernel::observe::{Network, Observation, Operation, OperationEnd, OperationOutcome, Role, Session, SessionEnd};
-use mcp_types::{Method, Revision};
+use mcp_types::{ErrorCode, Method, Revision};
 
 use crate::close_reason::CloseReason;
 use crate::error::Error;
@@ -51,6 +51,10 @@ impl Drop for ObservedCall {
     fn drop(&mut self) {
         if let Some(observer) = &self.shared.settings.observer {
             let end = OperationEnd::new(self.outcome, Some(self.shared.now().duration_since(self.start)));
+            if let OperationOutcome::Error(ErrorCode::INVALID_PARAMS | ErrorCode::METHOD_NOT_FOUND) = self.outcome {
+                // It may not exist, and whoever chooses the names of calls must not create series.
+                self.target = None;
+            }
             observer.observe(&Observation::OperationEnded(&self.operation(), end));
         }
     }
@@ -84,9 +88,17 @@ pub(crate) fn outcome_of(error: &Error) -> OperationOutcome {
 pub(crate) fn notified(shared: &Shared, method: &Method) {
     let Some(observer) = &shared.settings.observer else { return };
     let mut operation = Operation::new(Role::Client, method);
+    operation.is_notification = true;
     (operation.revision, operation.network) = (shared.read(|core| core.revision()), shared.settings.network);
     let end = OperationEnd::new(OperationOutcome::Completed, Some(std::time::Duration::ZERO));
     observer.observe(&Observation::OperationEnded(&operation, end));
+}
+
+/// Reports that a server requires input, which the client provides itself.
+pub(crate) fn input_round(shared: &Shared, method: &Method) {
+    if let Some(observer) = &shared.settings.observer {
+        observer.observe(&Observation::InputRound(&Operation::new(Role::Client, method)));
+    }
 }
 
 /// Reports whether a result was in the cache.

@@ -34,6 +34,9 @@ pub enum Observation<'a> {
     /// A request ended, or a notification was handled or sent. Each operation that started ends exactly once; a notification
     /// has no start.
     OperationEnded(&'a Operation<'a>, OperationEnd),
+    /// A client got input requests in response to a call, and continues the call with its responses. A server's round is the
+    /// end of an operation, with [`OperationOutcome::InputRequired`].
+    InputRound(&'a Operation<'a>),
     /// A connection began: a session, a process, a socket, or a single request of a server without sessions.
     SessionStarted(&'a Session),
     /// A connection ended.
@@ -123,6 +126,8 @@ pub struct Operation<'a> {
     pub role: Role,
     /// The method. A client can choose any name.
     pub method: &'a Method,
+    /// Whether it is a notification, which ends without a start.
+    pub is_notification: bool,
     /// The name of the tool or prompt. A server reports only names that are registered.
     pub target: Option<&'a str>,
     /// The revision, if it is known.
@@ -132,10 +137,10 @@ pub struct Operation<'a> {
 }
 
 impl<'a> Operation<'a> {
-    /// Creates the description of an operation without a target and a revision.
+    /// Creates the description of a request without a target and a revision.
     #[must_use]
     pub fn new(role: Role, method: &'a Method) -> Self {
-        Self { role, method, target: None, revision: None, network: Network::InProcess }
+        Self { role, method, is_notification: false, target: None, revision: None, network: Network::InProcess }
     }
 }
 
@@ -143,7 +148,7 @@ impl<'a> Operation<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OperationEnd {
-    /// How.
+    /// The outcome.
     pub outcome: OperationOutcome,
     /// The time since it started. Absent where there is no clock.
     pub duration: Option<Duration>,
@@ -269,6 +274,6 @@ pub enum Gauge {
     SessionsRefused(&'static str),
     /// The number of events that were replayed since the start.
     EventsReplayed,
-    /// The number of events that were lost since the start: they were evicted, or refused by a limit.
+    /// The number of messages of sessions that were lost since the start, because there was no stream to send them on.
     EventsLost,
 }

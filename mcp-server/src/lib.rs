@@ -399,7 +399,7 @@ pub use handles::handle::Handle;
 pub use handles::kind::Handles;
 #[cfg(feature = "mrtr")]
 pub use handles::value::HandleValue;
-pub use mcp_kernel::observe::{Network, Observer};
+pub use mcp_kernel::observe::{self, Network, Observer};
 pub use mcp_kernel::server::{Principal, ProtocolExtension, SecondHandshake};
 pub use mcp_kernel::{Change, Limits, Time};
 #[cfg(feature = "mrtr")]

@@ -22,8 +22,8 @@ pub enum EndReason {
 
 impl EndReason {
     /// All reasons.
-    pub const ALL: [Self; 7] =
-        [Self::Deleted, Self::Idle, Self::Evicted, Self::NeverUsed, Self::Shutdown, Self::NotResumed, Self::Expired];
+    pub const ALL: &'static [Self] =
+        &[Self::Deleted, Self::Idle, Self::Evicted, Self::NeverUsed, Self::Shutdown, Self::NotResumed, Self::Expired];
 
     /// Returns the name of the reason in snake case, as for metrics.
     #[must_use]
@@ -63,7 +63,8 @@ pub enum SessionError {
 
 impl SessionError {
     /// All errors.
-    pub const ALL: [Self; 5] = [Self::Unknown, Self::WrongOwner, Self::TooMany, Self::NoRandomness, Self::Closed];
+    pub const ALL: &'static [Self] =
+        &[Self::Unknown, Self::WrongOwner, Self::TooMany, Self::NoRandomness, Self::Closed];
 
     /// Returns the name of the error in snake case, as for metrics.
     #[must_use]

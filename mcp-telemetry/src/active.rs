@@ -33,9 +33,7 @@ impl Active {
 
     pub(crate) fn change_requests(&self, role: Role, method: MethodId, change: i64) {
         if let Some(count) = self.role(role).requests.get(method.index()) {
-            // The end of a message that is a notification in spite of its method has no start, so a peer could make the
-            // number negative.
-            count.add_to_at_least_zero(change);
+            count.add(change);
         }
     }
 
@@ -88,10 +86,6 @@ impl Count {
 
     pub(crate) fn add(&self, change: i64) {
         self.update(|value| value.saturating_add(change));
-    }
-
-    fn add_to_at_least_zero(&self, change: i64) {
-        self.update(|value| value.saturating_add(change).max(0));
     }
 
     /// Returns the number, if there has ever been one.

@@ -75,7 +75,7 @@
 //! | `mcp.server.slow_readers` | counter | connections that were closed because the client did not read | |
 //! | `mcp.server.dropped_messages` | counter | messages to clients that were dropped | |
 //! | `mcp.server.replayed_events` | counter | events that were sent again to clients | |
-//! | `mcp.server.lost_events` | counter | events that can no longer be replayed | |
+//! | `mcp.server.lost_events` | counter | messages of sessions that had no stream to be sent on | |
 //! | `mcp.server.input_rounds`, `mcp.client.input_rounds` | counter | results with input requests | `mcp.method.name` |
 //! | `mcp.client.cache_lookups` | counter | lookups in the cache of results | `mcp.cache.result`: `hit` or `miss` |
 //! | `mcp.client.child_restarts` | counter | restarts of server processes | |

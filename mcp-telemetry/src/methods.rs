@@ -3,7 +3,7 @@
 use std::ptr;
 
 use mcp_types::Method;
-use mcp_types::gate::{self, MethodFacts, MethodKind};
+use mcp_types::gate::{self, MethodFacts};
 
 use crate::names::OTHER;
 
@@ -39,14 +39,6 @@ impl MethodId {
         self.facts().map_or(OTHER, |facts| facts.name)
     }
 
-    /// Whether it is a request. Of unknown methods, the prefix decides, as in the specification.
-    pub(crate) fn is_request(self, method: &Method) -> bool {
-        match self.facts() {
-            Some(facts) => facts.kind == MethodKind::Request,
-            None => !method.as_str().starts_with("notifications/"),
-        }
-    }
-
     fn facts(self) -> Option<&'static MethodFacts> {
         gate::methods().get(self.index())
     }
@@ -62,7 +54,6 @@ mod tests {
             let method = Method::from(facts.name);
             let id = MethodId::of(&method);
             assert_eq!(id.name(), facts.name);
-            assert_eq!(id.is_request(&method), facts.kind == MethodKind::Request);
         }
         assert_eq!(MethodId::of(&Method::from("unknown")).name(), OTHER);
         assert_eq!(MethodId::all().count(), gate::methods().len() + 1);

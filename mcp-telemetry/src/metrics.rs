@@ -47,20 +47,20 @@ impl Observer for Metrics {
     fn observe(&self, observation: &Observation<'_>) {
         match observation {
             Observation::OperationStarted(operation) => {
-                let method = MethodId::of(operation.method);
-                if method.is_request(operation.method) {
-                    self.active.change_requests(operation.role, method, 1);
-                }
+                self.active.change_requests(operation.role, MethodId::of(operation.method), 1);
             }
             Observation::OperationEnded(operation, end) => {
                 let method = MethodId::of(operation.method);
-                if method.is_request(operation.method) {
+                if !operation.is_notification {
                     self.active.change_requests(operation.role, method, -1);
                 }
                 self.durations.record_operation(method, operation, *end);
                 if end.outcome == OperationOutcome::InputRequired {
                     self.counters.input_round(operation.role, method);
                 }
+            }
+            Observation::InputRound(operation) => {
+                self.counters.input_round(operation.role, MethodId::of(operation.method));
             }
             Observation::SessionStarted(session) => self.active.change_sessions(session, 1),
             Observation::SessionEnded(session, end) => {

@@ -100,8 +100,7 @@ impl Observer for Recorder {
                     format!("{} start {}", role(operation.role), named(operation))
                 }
                 Observation::OperationEnded(operation, end) => {
-                    // A notification does not start.
-                    recorded.operations -= i64::from(!operation.method.as_str().starts_with("notifications/"));
+                    recorded.operations -= i64::from(!operation.is_notification);
                     format!("{} end {}: {:?}", role(operation.role), named(operation), end.outcome)
                 }
                 Observation::SessionStarted(session) => {

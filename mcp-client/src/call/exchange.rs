@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use mcp_kernel::client::CallResult;
 use mcp_kernel::{CallError, CallId, CallOptions};
 use mcp_types::{Method, ObjectRef, ProgressNotificationParams, Revision};
+use tracing::Span;
 
 use crate::call::headers::HeadersOf;
 use crate::call::telemetry;
@@ -33,6 +34,8 @@ pub(crate) struct Exchange<'a> {
     send_timeout: Option<Timeout>,
     waiter: Option<Waiter>,
     on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
+    /// The span of the call.
+    span: &'a Span,
 }
 
 /// The response, and the credentials of the request, if they may change.
@@ -58,9 +61,10 @@ impl<'a> Exchange<'a> {
         context: &'a CallContext,
         headers_of: HeadersOf,
         on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
+        span: &'a Span,
     ) -> Self {
         let (call, send_timeout, waiter) = (None, None, None);
-        Self { shared, method, params, options, context, headers_of, call, send_timeout, waiter, on_progress }
+        Self { shared, method, params, options, context, headers_of, call, send_timeout, waiter, on_progress, span }
     }
 
     /// Sends the request, or waits until it can be sent; ready if that fails.
@@ -87,7 +91,7 @@ impl<'a> Exchange<'a> {
         match started {
             Started::Call(call, revision) => {
                 (self.send_timeout, self.waiter) = (None, None);
-                telemetry::sent(self.shared, call, revision);
+                telemetry::sent(self.span, self.shared, call, revision);
                 self.call = Some((call, revision));
                 Poll::Pending
             }

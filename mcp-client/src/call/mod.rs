@@ -30,7 +30,7 @@ use mcp_types::{
     ProgressNotificationParams, RawJson, RawObject, RequestMeta, RequestParams, ResultType, Revision,
 };
 use serde::de::DeserializeOwned;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::cache::{CacheKey, Cached, Owner};
 use crate::client::Client;
@@ -85,6 +85,8 @@ pub struct Call<R> {
     on_progress: Option<Box<dyn FnMut(ProgressNotificationParams) + Send>>,
     skip_cache: bool,
     cancel: Option<CancelHandle>,
+    /// The span of the call, once it is sent.
+    span: Span,
     /// The member of the result that contains the items, if the result is a page of a list.
     items_member: Option<&'static str>,
     /// Called with each result before it is returned, and with its JSON and the credentials that it was requested with.
@@ -107,6 +109,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             on_progress: None,
             skip_cache: false,
             cancel: None,
+            span: Span::none(),
             items_member: None,
             inspect: |_, _, _, _| (),
             result: PhantomData,
@@ -231,17 +234,20 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             params.as_ref().ok().map(ObjectRef::from),
             self.client.shared.settings.network,
         );
-        let current = span.clone();
+        self.span = span.clone();
         let call = async move {
             let mut observed = ObservedCall::start(&self.client.shared, &self.method, || self.target(&params));
             let finished = self.run(params, is_one_round).await;
-            let mut reported = finished.as_ref().map_or(OperationOutcome::Failed, Finished::outcome);
+            let is_watched = observed.is_some() || !self.span.is_disabled();
+            let mut reported = finished.as_ref().ok().filter(|_| is_watched).map(Finished::outcome);
             let outcome = finished.and_then(|finished| read(&self, finished));
             if let Err(error) = &outcome {
-                telemetry::end(&current, error);
-                reported = observed::outcome_of(error);
+                telemetry::end(&self.span, error);
+                reported = Some(observed::outcome_of(error));
+            } else if reported == Some(OperationOutcome::ToolError) {
+                self.span.record("error.type", "tool_error");
             }
-            if let Some(observed) = &mut observed {
+            if let (Some(observed), Some(reported)) = (&mut observed, reported) {
                 observed.set_outcome(reported);
             }
             outcome
@@ -390,6 +396,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
                 if is_one_round {
                     return Ok(Finished::InputRequired(outcome.result, owner));
                 }
+                observed::input_round(&self.client.shared, &self.method);
                 let retry = match &mut retry {
                     Some(retry) => retry,
                     None => retry.insert(Retry::new(&params.to_object(), self.client.shared.settings.retry_limits)?),
@@ -409,7 +416,8 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     async fn exchange(&mut self, params: ObjectRef<'_>, headers_of: HeadersOf) -> Result<Response, Failure> {
         let (client, context) = (&self.client, &self.context);
         let on_progress = self.on_progress.as_deref_mut().map(|handler| handler as &mut (dyn FnMut(_) + Send));
-        Exchange::new(&client.shared, &self.method, params, self.options, context, headers_of, on_progress).await
+        let (shared, span) = (&client.shared, &self.span);
+        Exchange::new(shared, &self.method, params, self.options, context, headers_of, on_progress, span).await
     }
 
     fn decode(&self, result: &PayloadBuf, owner: Owner) -> Result<(R, usize), Error> {

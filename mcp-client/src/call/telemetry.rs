@@ -33,9 +33,9 @@ pub(crate) fn span(method: &Method, params: Option<ObjectRef<'_>>, network: Netw
     let span = tracing::info_span!(
         target: "mcp",
         "mcp.request",
-        otel.name = method.as_str(),
+        otel.name = excerpt(method.as_str()),
         otel.kind = "client",
-        mcp.method.name = method.as_str(),
+        mcp.method.name = excerpt(method.as_str()),
         mcp.protocol.version = field::Empty,
         mcp.session.id = field::Empty,
         jsonrpc.request.id = field::Empty,
@@ -70,6 +70,8 @@ pub(crate) fn session_span(shared: &Shared) -> Span {
     let network = shared.settings.network;
     let span = tracing::info_span!(
         target: "mcp",
+        // Whatever is current now may end long before the session.
+        parent: None,
         "mcp.session",
         otel.kind = "client",
         mcp.session.id = field::Empty,
@@ -85,8 +87,7 @@ pub(crate) fn session_span(shared: &Shared) -> Span {
 }
 
 /// Records what is known of a call when it is sent: its id, its revision, and the name of the client that sent it.
-pub(crate) fn sent(shared: &Shared, call: CallId, revision: Revision) {
-    let span = Span::current();
+pub(crate) fn sent(span: &Span, shared: &Shared, call: CallId, revision: Revision) {
     if !span.is_disabled() {
         span.record("mcp.protocol.version", revision.as_str());
         if let Some(id) = shared.read(|core| core.kernel.request_id(call).cloned()) {
@@ -118,6 +119,9 @@ pub(crate) fn end(span: &Span, error: &Error) {
         Error::Cancelled => {
             span.record("error.type", "cancelled");
         }
+        Error::ToolFailed(_) => {
+            span.record("error.type", "tool_error");
+        }
         Error::InvalidResponse(_)
         | Error::ResponseTooLong { .. }
         | Error::Interrupted(_)
@@ -129,7 +133,6 @@ pub(crate) fn end(span: &Span, error: &Error) {
         | Error::InvalidParams(_)
         | Error::InputRequestFailed { .. }
         | Error::Retry(_)
-        | Error::ToolFailed(_)
         | Error::EndlessList
         | Error::ListTooLong(_) => {
             span.record("error.type", "_OTHER");

@@ -70,7 +70,7 @@ struct ChangeSource {
     origin: Origin,
     waiter: Waiter,
     /// Reports the end of a `subscriptions/listen` call.
-    _observed: Option<ObservedCall>,
+    observed: Option<ObservedCall>,
 }
 
 enum Origin {
@@ -253,9 +253,22 @@ async fn open_modern(
             None => Poll::Pending,
         }
     });
-    let acknowledged = acknowledged.await?;
-    let Some((source, ..)) = opened else { return Err(Failure::Local(Error::Cancelled)) };
-    Ok((source, acknowledged))
+    let acknowledged = acknowledged.await;
+    let Some((mut source, ..)) = opened else {
+        return Err(acknowledged.err().unwrap_or(Failure::Local(Error::Cancelled)));
+    };
+    if let Some(observed) = &mut source.observed {
+        observed.set_outcome(match &acknowledged {
+            // Dropping a subscription is its normal end.
+            Ok(_) => OperationOutcome::Completed,
+            Err(Failure::Call { error: CallError::Rejected(error), .. }) => OperationOutcome::Error(error.code),
+            Err(Failure::Call { error: CallError::TimedOut, .. } | Failure::Local(Error::TimedOut)) => {
+                OperationOutcome::TimedOut
+            }
+            Err(_) => OperationOutcome::Failed,
+        });
+    }
+    Ok((source, acknowledged?))
 }
 
 /// Returns the acknowledged filter, once the server has responded.
@@ -330,16 +343,12 @@ fn supported(mut wanted: SubscriptionFilter, capabilities: Option<&ServerCapabil
 
 impl ChangeSource {
     fn new(shared: &Arc<Shared>, origin: Origin) -> Self {
-        let mut observed = match origin {
+        let observed = match origin {
             Origin::Call(_) => ObservedCall::start(shared, &Method::SUBSCRIPTIONS_LISTEN, || None),
             Origin::Connection { .. } => None,
         };
-        if let Some(observed) = &mut observed {
-            // Dropping a subscription is its normal end.
-            observed.set_outcome(OperationOutcome::Completed);
-        }
         let waiter = Waiter::new(shared, |core| &mut core.state_waiters);
-        Self { shared: Arc::clone(shared), origin, waiter, _observed: observed }
+        Self { shared: Arc::clone(shared), origin, waiter, observed }
     }
 
     /// Polls for the next change; `None` at the end of the subscription.

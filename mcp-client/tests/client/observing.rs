@@ -47,7 +47,7 @@ async fn calls_are_reported() {
         client.get_prompt("greet").await.unwrap();
         assert_eq!(recorder.take()[1], "client end prompts/get greet: Completed");
         assert!(client.call_tool("nobody").await.is_err());
-        assert_eq!(recorder.take()[1], "client end tools/call nobody: Error(ErrorCode(-32602 INVALID_PARAMS))");
+        assert_eq!(recorder.take()[1], "client end tools/call: Error(ErrorCode(-32602 INVALID_PARAMS))");
         let call = client.call_tool("wait").total_timeout(Duration::from_millis(5));
         assert!(call.await.is_err());
         assert_eq!(recorder.take()[1], "client end tools/call wait: TimedOut");

@@ -188,7 +188,7 @@ impl Connection {
     fn handle_listening_ended(&self, stream: RequestKey) {
         let listener = self.shared.lock().listen_streams.remove(stream);
         if let Some(listener) = &listener {
-            observed::listening_ended(&self.server, &self.shared, listener);
+            observed::listening_ended(&self.shared, listener);
         }
         if let Some((listener, filter)) =
             listener.as_ref().and_then(|listener| Some((listener, listener.filter.get()?)))

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use mcp_kernel::RequestKey;
+use mcp_kernel::observe::Observer;
 use mcp_kernel::server::RequestScope;
 use mcp_types::SubscriptionFilter;
 
@@ -16,8 +17,8 @@ pub(crate) struct ListenStream {
     pub(crate) extensions: Extensions,
     /// The filter that was acknowledged, once the application was told of the stream.
     pub(crate) filter: OnceLock<SubscriptionFilter>,
-    /// Measures how long it is open, if there is an observer.
-    pub(crate) stopwatch: OnceLock<Stopwatch>,
+    /// The observer that knows of the stream, and how long it is open.
+    pub(crate) observed: OnceLock<(Arc<dyn Observer>, Stopwatch)>,
 }
 
 /// The open listen streams, by request. A stream is added in the critical section in which the kernel opens it, so that each
@@ -29,7 +30,7 @@ pub(crate) struct ListenStreams(Option<Box<BTreeMap<RequestKey, Arc<ListenStream
 impl ListenStreams {
     pub(crate) fn insert(&mut self, scope: &Arc<RequestScope>, extensions: Extensions) {
         let listener =
-            ListenStream { scope: Arc::clone(scope), extensions, filter: OnceLock::new(), stopwatch: OnceLock::new() };
+            ListenStream { scope: Arc::clone(scope), extensions, filter: OnceLock::new(), observed: OnceLock::new() };
         self.0.get_or_insert_default().insert(scope.key(), Arc::new(listener));
     }
 

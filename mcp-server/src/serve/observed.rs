@@ -60,6 +60,7 @@ pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMes
         report_start(&**observer, connection, &operation);
         report_end(&**observer, connection, &operation, outcome, Some(Duration::ZERO));
     } else {
+        operation.is_notification = true;
         let end = OperationEnd::new(outcome, Some(Duration::ZERO));
         observer.observe(&Observation::OperationEnded(&operation, end));
     }
@@ -68,14 +69,14 @@ pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMes
 /// Reports that a listen stream was opened.
 pub(crate) fn listening(server: &Server, connection: &Shared, stream: &ListenStream) {
     if let Some(observer) = server.observer() {
-        let _ = stream.stopwatch.set(Stopwatch::start());
+        let _ = stream.observed.set((Arc::clone(observer), Stopwatch::start()));
         report_start(&**observer, connection, &listen(connection, stream));
     }
 }
 
-/// Reports that a listen stream ended, if it was reported that it was opened.
-pub(crate) fn listening_ended(server: &Server, connection: &Shared, stream: &ListenStream) {
-    if let (Some(observer), Some(stopwatch)) = (server.observer(), stream.stopwatch.get()) {
+/// Reports that a listen stream ended, to the observer that knows of it.
+pub(crate) fn listening_ended(connection: &Shared, stream: &ListenStream) {
+    if let Some((observer, stopwatch)) = stream.observed.get() {
         let operation = listen(connection, stream);
         report_end(&**observer, connection, &operation, OperationOutcome::Completed, stopwatch.elapsed());
     }

@@ -72,11 +72,13 @@ fn new_span(
     connection: &Shared,
     server: &Server,
 ) -> Span {
+    // Clients cannot create names of spans.
+    let name = if gate::method(method).is_some() { method.as_str() } else { "_OTHER" };
     let method = excerpt(method.as_str());
     let span = tracing::info_span!(
         target: TARGET,
         "mcp.request",
-        otel.name = method,
+        otel.name = name,
         otel.kind = "server",
         mcp.method.name = method,
         mcp.protocol.version = revision.map(Revision::as_str),
@@ -107,6 +109,8 @@ pub(crate) fn session_started(server: &Server, connection: &Shared) {
     if server.config().observed {
         let span = tracing::info_span!(
             target: TARGET,
+            // Whatever is current now ends long before the session.
+            parent: None,
             "mcp.session",
             otel.kind = "server",
             mcp.session.id = field::Empty,
@@ -126,8 +130,9 @@ pub(crate) fn session_started(server: &Server, connection: &Shared) {
 pub(crate) fn session_ended(connection: &Shared) {
     // Dropped without a lock, as that runs code of the application.
     if let Some(span) = connection.take_session_span() {
-        let network = connection.network();
-        span.record("mcp.protocol.version", connection.lock().kernel.negotiated().map(Revision::as_str));
+        // Read before, as recording runs code of the application, which must not happen with the lock.
+        let (network, revision) = (connection.network(), connection.lock().kernel.negotiated());
+        span.record("mcp.protocol.version", revision.map(Revision::as_str));
         span.record("network.transport", network.transport_name());
         span.record("network.protocol.name", network.protocol_name());
     }
@@ -137,13 +142,8 @@ pub(crate) fn session_ended(connection: &Shared) {
 /// Traces and reports a message that the kernel handled by itself.
 pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMessage) {
     let HandledMessage { method, id, revision, trace_context, error, .. } = message;
-    let is_known = gate::method(method).is_some();
     let span = new_span(method, id.as_ref(), *revision, trace_context, connection, server);
     if !span.is_disabled() {
-        if !is_known {
-            // Clients cannot create names of spans.
-            span.record("otel.name", "_OTHER");
-        }
         if let Some(code) = error {
             record_error(&span, *code);
         }
@@ -191,13 +191,14 @@ impl Stopwatch {
 /// Traces that a handler was dropped because its request was cancelled.
 pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
     trace_handler_end(span, ctx, Outcome::Cancelled);
+    span.record("error.type", "cancelled");
     observed::ended(ctx, Outcome::Cancelled, None);
 }
 
 fn trace_handler_end(span: &Span, ctx: &RequestContext, outcome: Outcome) {
     let Some(stopwatch) = ctx.stopwatch() else { return };
     let (method, outcome, duration) =
-        (ctx.method().as_str(), outcome.as_str(), stopwatch.elapsed().map(|elapsed| elapsed.as_secs_f64()));
+        (excerpt(ctx.method().as_str()), outcome.as_str(), stopwatch.elapsed().map(|elapsed| elapsed.as_secs_f64()));
     match ctx.server().settings().request_log_level {
         Level::INFO => tracing::info!(target: TARGET, parent: span, method, outcome, duration, "handler ended"),
         Level::TRACE => tracing::trace!(target: TARGET, parent: span, method, outcome, duration, "handler ended"),

@@ -84,10 +84,11 @@ impl EventSource {
         }
     }
 
-    /// What the stream is for, if it begins with the response to a POST.
+    /// What the stream is for.
     pub(crate) fn kind(&self) -> StreamKind {
         match self {
             Self::Alone(exchange) if exchange.is_listening() => StreamKind::Listen,
+            Self::Session(reader) if reader.is_standalone() => StreamKind::Standalone,
             Self::Alone(_) | Self::Session(_) => StreamKind::Response,
             Self::Sse(_) => StreamKind::Standalone,
         }
@@ -153,13 +154,8 @@ impl ResponseBody {
     }
 
     /// An event stream, which is reported to an observer.
-    pub(crate) fn events(
-        source: EventSource,
-        first: Vec<u8>,
-        observer: Option<&Arc<dyn Observer>>,
-        kind: StreamKind,
-    ) -> Self {
-        let observed = observer.map(|observer| ObservedStream::open(observer, kind));
+    pub(crate) fn events(source: EventSource, first: Vec<u8>, observer: Option<&Arc<dyn Observer>>) -> Self {
+        let observed = observer.map(|observer| ObservedStream::open(observer, source.kind()));
         Self::new(BodyState::Events(Box::new(EventStream { source, first, rest: Bytes::new(), _observed: observed })))
     }
 

@@ -51,10 +51,10 @@ impl Gauges for Inner {
         report(Gauge::ActiveSessions, metrics.active as u64);
         report(Gauge::IdleSessions, metrics.idle as u64);
         report(Gauge::IdleSessionBytes, metrics.idle_bytes as u64);
-        for reason in EndReason::ALL {
+        for reason in EndReason::ALL.iter().copied() {
             report(Gauge::SessionsEnded(reason.as_str()), metrics.ended(reason));
         }
-        for reason in SessionError::ALL {
+        for reason in SessionError::ALL.iter().copied() {
             report(Gauge::SessionsRefused(reason.as_str()), metrics.refused(reason));
         }
         report(Gauge::EventsReplayed, metrics.replayed);

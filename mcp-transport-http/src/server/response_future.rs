@@ -167,10 +167,7 @@ impl ResponseStage {
     /// Takes the source of an event stream, whose first events are there.
     fn take_events(&mut self, first: Vec<u8>, observer: Option<&Arc<dyn Observer>>) -> ResponseBody {
         match self.take() {
-            Self::Running(source, _) => {
-                let kind = source.kind();
-                ResponseBody::events(source, first, observer, kind)
-            }
+            Self::Running(source, _) => ResponseBody::events(source, first, observer),
             // There are only events while the handler runs.
             Self::Preparing(..) | Self::Uploading(..) | Self::Saving(_) | Self::Finished(_) => ResponseBody::empty(),
         }

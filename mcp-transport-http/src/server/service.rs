@@ -10,7 +10,6 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_kernel::observe::StreamKind;
 use mcp_server::{BoxFuture, Connection, Network, Server};
 use mcp_session::SessionMetrics;
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Message, parse};
@@ -378,8 +377,7 @@ impl Inner {
             first.extend_from_slice(KEEP_ALIVE);
         }
         let (source, observer) = (EventSource::Session(Box::new(reader)), self.server.observer());
-        let body = ResponseBody::events(source, first, observer, StreamKind::Standalone);
-        Ok(ResponseStage::ready(event_stream(body)))
+        Ok(ResponseStage::ready(event_stream(ResponseBody::events(source, first, observer))))
     }
 }
 

@@ -34,8 +34,10 @@ async fn requests_and_refusals_are_reported() {
     assert_eq!(recorder.take(), ["Refused(Refused { status: 403 })"]);
     Post::text("no message").json(&service, 400).await;
     assert_eq!(recorder.take(), ["Refused(Refused { status: 400 })"]);
-    let reply = Post::tool("wait", json!({})).send(&service);
-    drop(reply);
+    let mut pending = Post::tool("wait", json!({})).send(&service);
+    pending.starts().await;
+    assert_eq!((recorder.operations(), recorder.sessions()), (1, 1));
+    drop(pending);
     settle().await;
     assert_eq!((recorder.operations(), recorder.sessions()), (0, 0));
 }

@@ -11,7 +11,6 @@ use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method as Verb, Request, Response, StatusCode};
 use http_body::Body;
-use mcp_kernel::observe::StreamKind;
 use mcp_kernel::server::is_modern;
 use mcp_server::{BoxFuture, Connection, Network, SecondHandshake, Server};
 use mcp_session::SessionId;
@@ -280,7 +279,7 @@ impl LegacySseService {
         let mut first = Vec::new();
         write_named_event(&mut first, "endpoint", format!("{path}?sessionId={id}").as_bytes());
         let source = EventSource::Sse(Box::new(stream));
-        Ok(event_stream(ResponseBody::events(source, first, server.observer(), StreamKind::Standalone)))
+        Ok(event_stream(ResponseBody::events(source, first, server.observer())))
     }
 
     /// Passes a message to the stream of its session.

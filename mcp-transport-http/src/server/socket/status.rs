@@ -11,7 +11,7 @@ use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HOST};
 use http::{HeaderMap, HeaderValue, Method as Verb, Request, Response, StatusCode};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::task::JoinSet;
 
@@ -59,7 +59,10 @@ struct Pages {
 }
 
 /// The maximum number of connections. Further ones wait.
-const MAX_CONNECTIONS: usize = 16;
+const MAX_CONNECTIONS: usize = 64;
+
+/// How long a client may take to send its request, so that those who send none do not keep others waiting.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How long a connection may take. Each has one request.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -130,7 +133,7 @@ async fn serve_connection(stream: TcpStream, pages: Pages, service: HttpService)
         std::future::ready(Ok::<_, Infallible>(response))
     });
     let mut builder = http1::Builder::new();
-    builder.header_read_timeout(None).keep_alive(false).max_buf_size(16 << 10);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_TIMEOUT).keep_alive(false).max_buf_size(16 << 10);
     // Whatever the client does, the connection ends.
     let _ = tokio::time::timeout(CONNECTION_TIMEOUT, builder.serve_connection(TokioIo::new(stream), respond)).await;
 }

@@ -172,6 +172,11 @@ impl StreamReader {
         self.poll(cx, events).map(ResponseStart::Stream)
     }
 
+    /// Whether it reads the stream of the session as a whole.
+    pub(crate) fn is_standalone(&self) -> bool {
+        self.number == STANDALONE
+    }
+
     /// Whether the next message of the stream is the response.
     fn is_response_next(&self) -> bool {
         let state = self.session.lock();
