@@ -33,6 +33,7 @@ fn lock(collected: &Collected) -> std::sync::MutexGuard<'_, Exported> {
 }
 
 /// Serves a collector on a thread of its own; returns its URL.
+#[expect(clippy::disallowed_methods, reason = "the test waits for processes, which need the collector meanwhile")]
 fn start_collector(collected: Collected) -> String {
     let (sender, receiver) = std::sync::mpsc::channel();
     std::thread::spawn(move || {

@@ -34,8 +34,8 @@ pub(crate) struct Exchange<'a> {
     send_timeout: Option<Timeout>,
     waiter: Option<Waiter>,
     on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
-    /// The span of the call.
-    span: &'a Span,
+    /// The span of the call, on which the id and the revision are recorded.
+    span: Option<&'a Span>,
 }
 
 /// The response, and the credentials of the request, if they may change.
@@ -61,10 +61,15 @@ impl<'a> Exchange<'a> {
         context: &'a CallContext,
         headers_of: HeadersOf,
         on_progress: Option<&'a mut (dyn FnMut(ProgressNotificationParams) + Send)>,
-        span: &'a Span,
     ) -> Self {
-        let (call, send_timeout, waiter) = (None, None, None);
+        let (call, send_timeout, waiter, span) = (None, None, None, None);
         Self { shared, method, params, options, context, headers_of, call, send_timeout, waiter, on_progress, span }
+    }
+
+    /// Sets the span of the call.
+    pub(crate) fn span(mut self, span: &'a Span) -> Self {
+        self.span = Some(span);
+        self
     }
 
     /// Sends the request, or waits until it can be sent; ready if that fails.
@@ -91,7 +96,9 @@ impl<'a> Exchange<'a> {
         match started {
             Started::Call(call, revision) => {
                 (self.send_timeout, self.waiter) = (None, None);
-                telemetry::sent(self.span, self.shared, call, revision);
+                if let Some(span) = self.span {
+                    telemetry::sent(span, self.shared, call, revision);
+                }
                 self.call = Some((call, revision));
                 Poll::Pending
             }

@@ -416,8 +416,9 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     async fn exchange(&mut self, params: ObjectRef<'_>, headers_of: HeadersOf) -> Result<Response, Failure> {
         let (client, context) = (&self.client, &self.context);
         let on_progress = self.on_progress.as_deref_mut().map(|handler| handler as &mut (dyn FnMut(_) + Send));
-        let (shared, span) = (&client.shared, &self.span);
-        Exchange::new(shared, &self.method, params, self.options, context, headers_of, on_progress, span).await
+        let exchange =
+            Exchange::new(&client.shared, &self.method, params, self.options, context, headers_of, on_progress);
+        exchange.span(&self.span).await
     }
 
     fn decode(&self, result: &PayloadBuf, owner: Owner) -> Result<(R, usize), Error> {
