@@ -18,7 +18,7 @@ use super::routes::{Routed, Routes};
 use super::server::HttpServer;
 use crate::server::body::ResponseBody;
 
-/// All services of an [`HttpServer`](crate::HttpServer), by path, which layers are put around
+/// All services of an [`HttpServer`], by path, which layers are put around
 /// ([`HttpServer::layer`](crate::HttpServer::layer)).
 #[derive(Clone)]
 pub struct RoutedService(pub(super) Arc<Routes>);
