@@ -150,6 +150,26 @@ async fn a_failing_endpoint_gets_few_requests() {
     }
 }
 
+/// Requests that fail together are one failure: an endpoint that restarts is used again at once.
+#[tokio::test(start_paused = true)]
+async fn concurrent_failures_count_once() {
+    let endpoint = Endpoint { delay: Duration::from_secs(1), ..Endpoint::default() };
+    let verifier = Arc::new(IntrospectionVerifier::new(ISSUER, endpoint.clone()));
+    for round in 0..4 {
+        let tasks: Vec<_> = (0..64)
+            .map(|index| {
+                let (verifier, token) = (verifier.clone(), format!("away{round}-{index}"));
+                tokio::spawn(async move { verifier.verify(&token).await })
+            })
+            .collect();
+        for task in tasks {
+            assert!(matches!(task.await.unwrap(), Err(TokenError::Unavailable(_))));
+        }
+        assert_eq!(endpoint.calls.load(Ordering::SeqCst), 64 * (round + 1));
+    }
+    assert!(verifier.verify(&active(json!({}))).await.is_ok());
+}
+
 /// A client without a valid token cannot make the endpoint look as if it failed, nor fill the memory.
 #[tokio::test(start_paused = true)]
 async fn tokens_that_are_not_active_are_no_failures() {

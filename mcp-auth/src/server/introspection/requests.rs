@@ -31,8 +31,10 @@ struct Shared {
 #[derive(Default)]
 struct State {
     in_flight: HashMap<TokenDigest, watch::Receiver<Option<Outcome>>>,
-    /// The requests that failed since the last one that did not.
+    /// The rounds that failed since the last request that did not.
     failures: u32,
+    /// Increases with each failure that counts. Requests in flight at that time belong to the round before.
+    round: u64,
     /// When the next request may be sent, after too many failures.
     retry_at: Option<Instant>,
 }
@@ -41,7 +43,7 @@ struct State {
 const MAX_REQUESTS: usize = 64;
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// The number of failures in a row after which requests are sent one by one, with pauses.
+/// The number of failed rounds in a row after which requests are sent one by one, with pauses.
 const MAX_FAILURES: u32 = 5;
 /// The first of these pauses, which double.
 const MIN_PAUSE: Duration = Duration::from_secs(1);
@@ -59,9 +61,9 @@ impl Requests {
         token: &str,
         judge: impl FnOnce(Result<Vec<u8>, TokenError>) -> Outcome + Send + 'static,
     ) -> Outcome {
-        let mut outcome = match self.find_or_begin(digest)? {
+        let mut outcome = match self.find_or_create(digest)? {
             Found::InFlight(outcome) => outcome,
-            Found::Begun(request, outcome) => {
+            Found::New(request, outcome) => {
                 // Without the lock: a runtime that shuts down drops the task at once, which takes it.
                 request.start(token, judge)?;
                 outcome
@@ -71,7 +73,7 @@ impl Requests {
         outcome.unwrap_or_else(|| Err(TokenError::unavailable("the introspection was interrupted")))
     }
 
-    fn find_or_begin(&self, digest: TokenDigest) -> Result<Found, TokenError> {
+    fn find_or_create(&self, digest: TokenDigest) -> Result<Found, TokenError> {
         let now = Instant::now();
         let mut state = self.0.lock();
         if let Some(outcome) = state.in_flight.get(&digest) {
@@ -87,13 +89,14 @@ impl Requests {
         }
         let (sender, receiver) = watch::channel(None);
         state.in_flight.insert(digest, receiver.clone());
-        Ok(Found::Begun(InFlight { shared: Arc::clone(&self.0), digest, sender }, receiver))
+        let request = InFlight { shared: Arc::clone(&self.0), digest, round: state.round, sender };
+        Ok(Found::New(request, receiver))
     }
 }
 
 enum Found {
     InFlight(watch::Receiver<Option<Outcome>>),
-    Begun(InFlight, watch::Receiver<Option<Outcome>>),
+    New(InFlight, watch::Receiver<Option<Outcome>>),
 }
 
 impl Shared {
@@ -106,6 +109,8 @@ impl Shared {
 struct InFlight {
     shared: Arc<Shared>,
     digest: TokenDigest,
+    /// The round that it belongs to.
+    round: u64,
     sender: watch::Sender<Option<Outcome>>,
 }
 
@@ -136,6 +141,11 @@ impl Drop for InFlight {
             (state.failures, state.retry_at) = (0, None);
             return;
         }
+        // Requests that were in flight together fail together, which is one failure.
+        if self.round != state.round {
+            return;
+        }
+        state.round += 1;
         state.failures = state.failures.saturating_add(1);
         let doublings = state.failures.saturating_sub(MAX_FAILURES).min(8);
         state.retry_at = Instant::now().checked_add((MIN_PAUSE * 2_u32.pow(doublings)).min(MAX_PAUSE));
