@@ -206,7 +206,11 @@ impl IntrospectionEndpoint for HttpIntrospection {
         match response.status() {
             StatusCode::OK => Ok(response.into_body()),
             // Nothing of the request but the token changes, so others may be fine.
-            status @ (StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) => {
+            status @ (StatusCode::BAD_REQUEST
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::URI_TOO_LONG
+            | StatusCode::UNPROCESSABLE_ENTITY
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE) => {
                 tracing::warn!(target: "mcp", %status, "the introspection endpoint did not accept a request");
                 Err(TokenError::invalid("the introspection endpoint does not accept it"))
             }

@@ -31,12 +31,62 @@ struct Shared {
 #[derive(Default)]
 struct State {
     in_flight: HashMap<TokenDigest, watch::Receiver<Option<Outcome>>>,
+    known: Failures,
+    unknown: Failures,
+}
+
+/// Whether a token has been active before.
+///
+/// Anyone can send tokens that were never active, and some of them may make the endpoint fail. So the failures of both kinds are
+/// counted apart, and those of unknown tokens cannot pause the introspection of known ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TokenKind {
+    Known,
+    Unknown,
+}
+
+/// The failures of requests for one kind of tokens.
+#[derive(Default)]
+struct Failures {
+    in_flight: usize,
     /// The rounds that failed since the last request that did not.
-    failures: u32,
+    count: u32,
     /// Increases with each failure that counts. Requests in flight at that time belong to the round before.
     round: u64,
     /// When the next request may be sent, after too many failures.
     retry_at: Option<Instant>,
+}
+
+impl State {
+    fn failures(&mut self, kind: TokenKind) -> &mut Failures {
+        match kind {
+            TokenKind::Known => &mut self.known,
+            TokenKind::Unknown => &mut self.unknown,
+        }
+    }
+}
+
+impl Failures {
+    fn is_paused(&self, now: Instant) -> bool {
+        self.count >= MAX_FAILURES && (self.in_flight > 0 || self.retry_at.is_some_and(|retry_at| now < retry_at))
+    }
+
+    fn reset(&mut self) {
+        (self.count, self.retry_at) = (0, None);
+    }
+
+    /// Counts a failure. Returns whether it is the one after which there are pauses.
+    fn add(&mut self, round: u64, now: Instant) -> bool {
+        // Requests that were in flight together fail together, which is one failure.
+        if self.round != round {
+            return false;
+        }
+        self.round += 1;
+        self.count = self.count.saturating_add(1);
+        let doublings = self.count.saturating_sub(MAX_FAILURES).min(8);
+        self.retry_at = now.checked_add((MIN_PAUSE * 2_u32.pow(doublings)).min(MAX_PAUSE));
+        self.count == MAX_FAILURES
+    }
 }
 
 /// The maximum number of requests in flight.
@@ -57,11 +107,11 @@ impl Requests {
     /// Asks about a token, unless a request about it is in flight: then its outcome is the same. `judge` reads the response.
     pub(super) async fn send(
         &self,
-        digest: TokenDigest,
+        (digest, kind): (TokenDigest, TokenKind),
         token: &str,
         judge: impl FnOnce(Result<Vec<u8>, TokenError>) -> Outcome + Send + 'static,
     ) -> Outcome {
-        let mut outcome = match self.find_or_create(digest)? {
+        let mut outcome = match self.find_or_create(digest, kind)? {
             Found::InFlight(outcome) => outcome,
             Found::New(request, outcome) => {
                 // Without the lock: a runtime that shuts down drops the task at once, which takes it.
@@ -73,7 +123,7 @@ impl Requests {
         outcome.unwrap_or_else(|| Err(TokenError::unavailable("the introspection was interrupted")))
     }
 
-    fn find_or_create(&self, digest: TokenDigest) -> Result<Found, TokenError> {
+    fn find_or_create(&self, digest: TokenDigest, kind: TokenKind) -> Result<Found, TokenError> {
         let now = Instant::now();
         let mut state = self.0.lock();
         if let Some(outcome) = state.in_flight.get(&digest) {
@@ -82,14 +132,15 @@ impl Requests {
         if state.in_flight.len() >= MAX_REQUESTS {
             return Err(TokenError::unavailable("too many tokens are being introspected"));
         }
-        if state.failures >= MAX_FAILURES
-            && (!state.in_flight.is_empty() || state.retry_at.is_some_and(|retry_at| now < retry_at))
-        {
+        let failures = state.failures(kind);
+        if failures.is_paused(now) {
             return Err(TokenError::unavailable("the introspection has failed too often"));
         }
+        failures.in_flight += 1;
+        let round = failures.round;
         let (sender, receiver) = watch::channel(None);
         state.in_flight.insert(digest, receiver.clone());
-        let request = InFlight { shared: Arc::clone(&self.0), digest, round: state.round, sender };
+        let request = InFlight { shared: Arc::clone(&self.0), digest, kind, round, sender };
         Ok(Found::New(request, receiver))
     }
 }
@@ -109,6 +160,7 @@ impl Shared {
 struct InFlight {
     shared: Arc<Shared>,
     digest: TokenDigest,
+    kind: TokenKind,
     /// The round that it belongs to.
     round: u64,
     sender: watch::Sender<Option<Outcome>>,
@@ -137,20 +189,19 @@ impl Drop for InFlight {
         let has_failed = matches!(*self.sender.borrow(), None | Some(Err(TokenError::Unavailable(_))));
         let mut state = self.shared.lock();
         state.in_flight.remove(&self.digest);
+        state.failures(self.kind).in_flight -= 1;
         if !has_failed {
-            (state.failures, state.retry_at) = (0, None);
+            // The endpoint works, whatever the token is.
+            state.known.reset();
+            state.unknown.reset();
             return;
         }
-        // Requests that were in flight together fail together, which is one failure.
-        if self.round != state.round {
-            return;
-        }
-        state.round += 1;
-        state.failures = state.failures.saturating_add(1);
-        let doublings = state.failures.saturating_sub(MAX_FAILURES).min(8);
-        state.retry_at = Instant::now().checked_add((MIN_PAUSE * 2_u32.pow(doublings)).min(MAX_PAUSE));
-        if state.failures == MAX_FAILURES {
-            tracing::warn!(target: "mcp", "introspection has failed too often: requests are sent one by one, with pauses");
+        if state.failures(self.kind).add(self.round, Instant::now()) {
+            tracing::warn!(
+                target: "mcp",
+                tokens = ?self.kind,
+                "introspection has failed too often: requests are sent one by one, with pauses"
+            );
         }
     }
 }
