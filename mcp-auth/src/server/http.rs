@@ -8,10 +8,12 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
+use serde_json::Value;
 use url::Url;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 use super::introspection::IntrospectionEndpoint;
+use super::jwt::claims::read_claims;
 use super::jwt::{JwtVerifier, KeySource, KeySourceError};
 use super::protected_resource::ProtectedResource;
 use super::verifier::TokenError;
@@ -203,20 +205,31 @@ impl IntrospectionEndpoint for HttpIntrospection {
             .body(body.into_bytes())
             .map_err(|_| invalid())?;
         let response = fetcher.send(request).await.map_err(|error| TokenError::unavailable(error.to_string()))?;
-        match response.status() {
-            StatusCode::OK => Ok(response.into_body()),
-            // Nothing of the request but the token changes, so others may be fine.
-            status @ (StatusCode::BAD_REQUEST
+        let (status, body) = (response.status(), response.into_body());
+        match status {
+            StatusCode::OK => Ok(body),
+            // Some authorization servers refuse the credentials of this server with 400, which is no fault of the token.
+            StatusCode::BAD_REQUEST if has_client_error(&body) => Err(TokenError::unavailable(
+                "the introspection endpoint does not accept the credentials of this server",
+            )),
+            // Nothing else of the request changes, so other tokens may be fine.
+            StatusCode::BAD_REQUEST
             | StatusCode::PAYLOAD_TOO_LARGE
             | StatusCode::URI_TOO_LONG
             | StatusCode::UNPROCESSABLE_ENTITY
-            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE) => {
-                tracing::warn!(target: "mcp", %status, "the introspection endpoint did not accept a request");
-                Err(TokenError::invalid("the introspection endpoint does not accept it"))
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+                Err(TokenError::invalid(format!("the introspection endpoint responded with {status}")))
             }
-            status => Err(TokenError::unavailable(format!("the introspection endpoint responded with {status}"))),
+            _ => Err(TokenError::unavailable(format!("the introspection endpoint responded with {status}"))),
         }
     }
+}
+
+/// Whether an error response is about the client that sent the request (RFC 6749, section 5.2).
+fn has_client_error(body: &[u8]) -> bool {
+    let claims = str::from_utf8(body).ok().and_then(read_claims);
+    let error = claims.as_ref().and_then(|members| members.get("error")).and_then(Value::as_str);
+    matches!(error, Some("invalid_client" | "unauthorized_client"))
 }
 
 impl fmt::Debug for HttpIntrospection {

@@ -167,6 +167,23 @@ async fn statuses_tell_tokens_from_failures() {
     }
 }
 
+/// After the secret of the server was changed, users need not log in again.
+#[tokio::test]
+async fn errors_of_the_client_are_no_fault_of_the_token() {
+    for (error, is_invalid) in [
+        ("invalid_client", false),
+        ("unauthorized_client", false),
+        ("invalid_request", true),
+        ("unsupported_token_type", true),
+    ] {
+        let body = json!({ "error": error }).to_string();
+        let (address, _) = serve(move |_, _| Some(with_status("400 Bad Request", &body))).await;
+        let endpoint = HttpIntrospection::new(format!("http://{address}/"), "a", &Secret::new("b"));
+        let refused = IntrospectionVerifier::new("https://a.example", endpoint).verify("token").await.unwrap_err();
+        assert_eq!(matches!(refused, TokenError::Invalid(_)), is_invalid, "{error}: {refused}");
+    }
+}
+
 /// The tokens of both issuers are accepted, each with its own keys.
 #[tokio::test]
 async fn there_can_be_several_issuers() {

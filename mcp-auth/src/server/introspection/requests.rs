@@ -186,20 +186,25 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let has_failed = matches!(*self.sender.borrow(), None | Some(Err(TokenError::Unavailable(_))));
+        let error = match &*self.sender.borrow() {
+            None => Some("the introspection was interrupted".into()),
+            Some(Err(TokenError::Unavailable(reason))) => Some(reason.clone()),
+            Some(Ok(_) | Err(TokenError::Invalid(_))) => None,
+        };
         let mut state = self.shared.lock();
         state.in_flight.remove(&self.digest);
         state.failures(self.kind).in_flight -= 1;
-        if !has_failed {
+        let Some(error) = error else {
             // The endpoint works, whatever the token is.
             state.known.reset();
             state.unknown.reset();
             return;
-        }
+        };
         if state.failures(self.kind).add(self.round, Instant::now()) {
             tracing::warn!(
                 target: "mcp",
                 tokens = ?self.kind,
+                %error,
                 "introspection has failed too often: requests are sent one by one, with pauses"
             );
         }
