@@ -230,6 +230,49 @@ async fn a_stream_ends_with_its_token_unless_a_newer_one_came() {
     }
 }
 
+/// A newer token that is refused does not extend a stream.
+// covers: AU-4, AU-6
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_with_its_token_if_the_newer_one_is_refused() {
+    let key = Key::es256("a");
+    let layer = resource(&key).scopes_required(["mcp:use"]).layer().expect("a layer");
+    let token = |mut members: Value, seconds: u64| {
+        members["exp"] = json!(now() + seconds);
+        key.sign(&claims_with(members))
+    };
+    for (newer, scheme, status) in [
+        // It is bound to a key, and there is no proof.
+        (json!({ "scope": "mcp:use", "cnf": { "jkt": key.thumbprint() } }), "Bearer", 401),
+        // The scheme is that of a bound token.
+        (json!({ "scope": "mcp:use" }), "DPoP", 401),
+    ] {
+        let service = layer.layer(http_service(SessionMode::Stateless));
+        let renew = async {
+            sleep(Duration::from_secs(30)).await;
+            let (request, body) = modern("tools/list", json!({}));
+            let authorization = format!("{scheme} {}", token(newer.clone(), 600));
+            let refused = send(&service, request.header("authorization", authorization), &body).await;
+            assert_eq!(refused.status, status, "{newer}: {refused:?}");
+        };
+        let first = token(json!({ "scope": "mcp:use" }), 60);
+        let ((_, elapsed), ()) = tokio::join!(listen(&service, &first), renew);
+        assert!(elapsed < Duration::from_secs(300), "{newer}: {elapsed:?}");
+    }
+    // It counts once it is accepted.
+    let service = layer.layer(http_service(SessionMode::Stateless));
+    let renew = async {
+        let newer = token(json!({ "scope": "mcp:use" }), 600);
+        for (scheme, status) in [("DPoP", 401), ("Bearer", 200)] {
+            let (request, body) = modern("tools/list", json!({}));
+            let answer = send(&service, request.header("authorization", format!("{scheme} {newer}")), &body).await;
+            assert_eq!(answer.status, status, "{answer:?}");
+        }
+    };
+    let first = token(json!({ "scope": "mcp:use" }), 60);
+    let ((_, elapsed), ()) = tokio::join!(listen(&service, &first), renew);
+    assert!(elapsed > Duration::from_secs(500), "{elapsed:?}");
+}
+
 /// A legacy client keeps its stream as long as it sends requests with newer tokens.
 // covers: AU-4, AU-6
 #[tokio::test(start_paused = true)]
