@@ -215,11 +215,10 @@ impl Guard {
         if self.accept_only.as_ref().is_some_and(|is_accepted| !is_accepted(&auth)) {
             return Err(TokenError::invalid("the server does not accept it (`accept_only`)"));
         }
-        // A claim that cannot be understood may bind the token to something else, such as a certificate.
+        // A member that cannot be understood may bind the token to something else as well, such as a certificate.
+        let is_key = |cnf: &Value| matches!(cnf, Value::Object(all) if all.len() == 1 && cnf["jkt"].is_string());
         match auth.claims().get("cnf") {
-            Some(cnf) if cnf.get("jkt").and_then(Value::as_str).is_none() => {
-                Err(TokenError::invalid("it is bound to something that cannot be checked"))
-            }
+            Some(cnf) if !is_key(cnf) => Err(TokenError::invalid("it is bound to something that cannot be checked")),
             _ => Ok(auth),
         }
     }
