@@ -129,7 +129,40 @@ impl Expiry {
             if renewed_by.is_zero() {
                 return Poll::Ready(());
             }
-            this.timer.as_mut().reset(after(renewed_by));
+            // The timer may be polled long after its deadline.
+            let deadline = this.timer.deadline().checked_add(renewed_by).unwrap_or_else(|| after(renewed_by));
+            this.timer.as_mut().reset(deadline);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use mcp_server::{Principal, Renewal};
+    use tokio::time::{Instant, advance};
+
+    use super::*;
+
+    fn token(renewal: &Renewal, seconds: u64) -> Arc<AuthInfo> {
+        #[expect(clippy::disallowed_methods, reason = "the expiry of tokens is wall-clock time")]
+        let expires_at = SystemTime::now() + Duration::from_secs(seconds);
+        let builder = AuthInfo::builder(Principal::new(None, "ann")).renewal(renewal.clone());
+        let token = builder.expires_at(expires_at).build();
+        renewal.renew(&token);
+        Arc::new(token)
+    }
+
+    /// The end does not depend on when the timer is polled.
+    #[tokio::test(start_paused = true)]
+    async fn renewals_count_from_the_deadline() {
+        let (renewal, start) = (Renewal::new(), Instant::now());
+        let mut expiry = pin!(Expiry::new(StreamEnd::WithToken(token(&renewal, 100))).expect("an end"));
+        token(&renewal, 1000);
+        advance(Duration::from_secs(500)).await;
+        poll_fn(|cx| expiry.as_mut().poll(cx)).await;
+        assert!(start.elapsed().as_secs().abs_diff(1000) <= 5, "{:?}", start.elapsed());
     }
 }
