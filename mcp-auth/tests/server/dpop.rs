@@ -264,7 +264,7 @@ async fn a_full_ledger_lets_nothing_in() {
 #[tokio::test]
 async fn one_key_does_not_fill_the_ledger() {
     let client = Client::new();
-    let server = Server::new(client.resource().proof_ledger(MemoryProofLedger::new(20)));
+    let server = Server::new(client.resource().proof_ledger(MemoryProofLedger::new(320)));
     let mut accepted = 0;
     while client.accepts(&server, &client.proof(json!({}))).await {
         accepted += 1;

@@ -49,13 +49,16 @@ struct Used {
     by_expiry: BTreeMap<UnixTime, Vec<IdAndKey>>,
 }
 
+/// The part of a ledger that one key can have.
+const KEY_SHARE: usize = 32;
+
 type IdAndKey = ([u8; 32], Arc<str>);
 
 impl MemoryProofLedger {
     /// Creates a ledger of up to `limit` proofs. When it is full, further proofs are refused until others have expired.
     ///
-    /// One key can have at most as many proofs in it as are free: a single client that sends as many as it can takes half of the
-    /// ledger, two of them take a third each, and there is always room for the proofs of others.
+    /// One key can have at most a 32nd of the limit, but at least one proof, so a single client that sends as many as it can
+    /// leaves room for the proofs of others. 32 keys can fill the ledger: issuers should limit how many keys a user has tokens for.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { used: Mutex::default(), limit }
@@ -71,7 +74,7 @@ impl MemoryProofLedger {
             Some((key, count)) => (Arc::clone(key), *count),
             None => (proof.key.into(), 0),
         };
-        if count >= self.limit.saturating_sub(used.ids.len()) {
+        if used.ids.len() >= self.limit || count >= (self.limit / KEY_SHARE).max(1) {
             tracing::warn!(target: "mcp", limit = self.limit, key = proof.key, of_key = count, "too many DPoP proofs");
             return false;
         }
@@ -99,7 +102,7 @@ impl Used {
     }
 }
 
-/// A ledger of 100,000 proofs, which is 800 requests with proofs per second.
+/// A ledger of 100,000 proofs, which is 800 requests with proofs per second, and 26 with one key.
 impl Default for MemoryProofLedger {
     fn default() -> Self {
         Self::new(100_000)
@@ -139,7 +142,7 @@ mod tests {
     /// Clients that send as many proofs as they can leave room for others.
     #[test]
     fn no_key_takes_all() {
-        let ledger = MemoryProofLedger::new(1200);
+        let ledger = MemoryProofLedger::new(1216);
         let mut id = 0;
         let mut fill = |key: &str| {
             let ids = std::iter::from_fn(|| {
@@ -148,10 +151,11 @@ mod tests {
             });
             ids.take_while(|id| claim(&ledger, key, *id, 20, 5)).count()
         };
-        assert_eq!(fill("a"), 600);
-        assert_eq!((fill("a"), fill("b")), (0, 300));
-        assert_eq!((fill("a"), fill("b"), fill("c")), (0, 0, 150));
-        assert!(fill("d") > 0 && fill("e") > 0);
+        for key in 0..32 {
+            assert_eq!(fill(&key.to_string()), 1216 / 32, "{key}");
+            assert_eq!(fill("0"), 0);
+        }
+        assert_eq!(fill("further"), 0, "it is full");
         assert!(claim(&ledger, "a", 0, 40, 20), "all have expired");
         let used = ledger.used.lock().unwrap();
         assert_eq!((used.ids.len(), used.by_key.len()), (1, 1));
