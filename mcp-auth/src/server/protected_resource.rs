@@ -32,8 +32,8 @@ use crate::{Scopes, UnixTime};
 ///
 /// # Streams and sessions
 ///
-/// A stream of notifications ends when the token of its request expires, unless the same user has sent a request with a newer
-/// token for the same client and at least the same scopes: then it ends with that one. A comment in the stream tells the reason,
+/// A stream of notifications ends a minute after the token of its request has expired, unless the same user has sent a request
+/// with a newer token for the same client and at least the same scopes: then it ends with that one. A comment in the stream tells the reason,
 /// and `subscriptions/listen` gets its result. Handlers of other requests may finish.
 ///
 /// A session ends with the newest token of its user as well, two minutes after it has expired: clocks differ, and clients need

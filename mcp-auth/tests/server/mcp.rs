@@ -207,15 +207,16 @@ async fn a_stream_ends_with_its_token_unless_a_newer_one_came() {
     let is_about = |elapsed: Duration, seconds: u64| elapsed.as_secs().abs_diff(seconds) <= 5;
     let alone = service(&key, SessionMode::Stateless);
     let (body, elapsed) = listen(&alone, &token(60, json!({}))).await;
-    assert!(is_about(elapsed, 60), "{elapsed:?}");
+    // It stays open for another minute, as requests with the token may be accepted for so long.
+    assert!(is_about(elapsed, 120), "{elapsed:?}");
     assert!(body.contains("acknowledged") && body.contains("\"result\""), "it ends with its result: {body}");
     // Whom a newer token has to belong to, and what it has to allow.
     for (newer, expected) in [
-        (json!({}), 300),
-        (json!({ "scope": "books:read books:write books:more" }), 300),
-        (json!({ "scope": "books:read" }), 60),
-        (json!({ "sub": "eve" }), 60),
-        (json!({ "client_id": "another" }), 60),
+        (json!({}), 360),
+        (json!({ "scope": "books:read books:write books:more" }), 360),
+        (json!({ "scope": "books:read" }), 120),
+        (json!({ "sub": "eve" }), 120),
+        (json!({ "client_id": "another" }), 120),
     ] {
         let service = service(&key, SessionMode::Stateless);
         let renew = async {
@@ -279,7 +280,7 @@ async fn a_stream_ends_with_its_token_if_the_newer_one_is_refused() {
 async fn the_stream_of_a_session_ends_with_its_token_unless_a_newer_one_came() {
     let key = Key::es256("a");
     let bearer = |seconds: u64| format!("Bearer {}", key.sign(&claims_with(json!({ "exp": now() + seconds }))));
-    for (is_renewed, expected) in [(false, 60), (true, 300)] {
+    for (is_renewed, expected) in [(false, 120), (true, 360)] {
         let service = service(&key, SessionMode::Stateful);
         let initialize = json!({
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
