@@ -54,7 +54,13 @@ fn server(endpoint: &Endpoint) -> Server {
 async fn the_response_decides() {
     let endpoint = Endpoint::default();
     let server = server(&endpoint);
-    for right in [json!({}), json!({ "exp": now() + 60, "iss": ISSUER }), json!({ "aud": ["x", RESOURCE] })] {
+    for right in [
+        json!({}),
+        json!({ "exp": now() + 60, "iss": ISSUER }),
+        json!({ "aud": ["x", RESOURCE] }),
+        json!({ "token_type": "bearer" }),
+        json!({ "token_type": "DPoP", "nbf": now() }),
+    ] {
         assert!(server.accepts(&active(right.clone())).await, "{right}");
     }
     for wrong in [
@@ -63,6 +69,11 @@ async fn the_response_decides() {
         json!({ "active": null }),
         json!({ "exp": now() - 1 }),
         json!({ "exp": now() + 60, "nbf": now() + 30 }),
+        json!({ "nbf": now() + 30 }),
+        json!({ "nbf": "soon" }),
+        json!({ "token_type": "refresh_token" }),
+        json!({ "token_type": "N_A" }),
+        json!({ "token_type": 1 }),
         json!({ "iss": "https://other.example.com" }),
         json!({ "aud": "https://other.example.com" }),
         json!({ "aud": null }),

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use self::requests::{Requests, TokenKind};
 use super::clock::Clock;
-use super::jwt::claims::{auth_info, check_times, read_claims};
+use super::jwt::claims::{auth_info, check_not_before, check_times, read_claims};
 use super::token_cache::TokenCache;
 use super::token_digest::TokenDigest;
 use super::verifier::{TokenError, TokenVerifier};
@@ -34,7 +34,8 @@ pub trait IntrospectionEndpoint: Send + Sync {
 /// valid soon after they were revoked.
 ///
 /// Active tokens are remembered for 30 seconds, and inactive ones for 10. The authorization server has to tell the audience
-/// (`aud`), which [`ProtectedResource`](super::ProtectedResource) checks.
+/// (`aud`), which [`ProtectedResource`](super::ProtectedResource) checks. If it tells a `token_type`, that has to be `Bearer` or
+/// `DPoP`.
 ///
 /// Tokens of more than 8 KiB are not valid, and are not introspected.
 ///
@@ -144,8 +145,14 @@ fn judge(expected_issuer: &str, response: &[u8], now: UnixTime) -> Result<AuthIn
     if claims.get("iss").is_some_and(|issuer| issuer.as_str() != Some(expected_issuer)) {
         return Err(TokenError::invalid("it is from another issuer"));
     }
-    if claims.contains_key("exp") {
-        check_times(&claims, now, Duration::ZERO).map_err(TokenError::invalid)?;
+    // A refresh token can be active, too.
+    let is_access_token = |name: &str| ["Bearer", "DPoP"].iter().any(|known| known.eq_ignore_ascii_case(name));
+    let token_type = claims.get("token_type").filter(|name| !name.is_null());
+    if token_type.is_some_and(|name| !name.as_str().is_some_and(is_access_token)) {
+        return Err(TokenError::invalid("it is not an access token"));
     }
+    // Not all authorization servers tell when a token expires.
+    let check = if claims.contains_key("exp") { check_times } else { check_not_before };
+    check(&claims, now, Duration::ZERO).map_err(TokenError::invalid)?;
     auth_info(Some(expected_issuer), claims, &[])
 }
