@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -47,6 +48,29 @@ struct Used {
     /// The number of proofs of each key.
     by_key: HashMap<Arc<str>, usize>,
     by_expiry: BTreeMap<UnixTime, Vec<IdAndKey>>,
+    refusals: Refusals,
+}
+
+/// Counts the proofs that are refused, so that a client cannot fill the log with them.
+#[derive(Debug, Default)]
+struct Refusals {
+    since_logged: u64,
+    logged_at: Option<UnixTime>,
+}
+
+/// The minimum time between two log messages about proofs that are refused.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+impl Refusals {
+    /// Counts one. Returns the number since the last log message, if another one is due.
+    fn add(&mut self, now: UnixTime) -> Option<u64> {
+        self.since_logged += 1;
+        if self.logged_at.is_some_and(|logged_at| now < logged_at.after(LOG_INTERVAL)) {
+            return None;
+        }
+        self.logged_at = Some(now);
+        Some(std::mem::take(&mut self.since_logged))
+    }
 }
 
 /// The part of a ledger that one key can have.
@@ -75,7 +99,10 @@ impl MemoryProofLedger {
             None => (proof.key.into(), 0),
         };
         if used.ids.len() >= self.limit || count >= (self.limit / KEY_SHARE).max(1) {
-            tracing::warn!(target: "mcp", limit = self.limit, key = proof.key, of_key = count, "too many DPoP proofs");
+            if let Some(refused) = used.refusals.add(proof.now) {
+                let key = proof.key;
+                tracing::warn!(target: "mcp", limit = self.limit, refused, key, of_key = count, "too many DPoP proofs");
+            }
             return false;
         }
         used.ids.insert(proof.id);
@@ -137,6 +164,14 @@ mod tests {
         assert!(claim(&ledger, "c", 3, 20, 10), "the first has expired");
         let used = ledger.used.lock().unwrap();
         assert_eq!((used.ids.len(), used.by_key.len()), (2, 2));
+    }
+
+    /// The first refusal is logged, and then their number once a minute.
+    #[test]
+    fn refusals_are_logged_at_intervals() {
+        let mut refusals = Refusals::default();
+        let logged: Vec<_> = (0..=120).map(|second| refusals.add(UnixTime::from_secs(second))).collect();
+        assert_eq!(logged.iter().flatten().copied().collect::<Vec<_>>(), [1, 60, 60]);
     }
 
     /// Clients that send as many proofs as they can leave room for others.
