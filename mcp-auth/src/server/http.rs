@@ -171,10 +171,18 @@ impl HttpIntrospection {
     /// Creates it from the address of the introspection endpoint, and the credentials that this server has there.
     #[must_use]
     pub fn new(url: impl Into<String>, client_id: &str, client_secret: &Secret) -> Self {
-        // RFC 6749, section 2.3.1: both are encoded as in a form before they are joined.
-        let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-        let credentials = Secret::new(format!("{}:{}", encode(client_id), encode(client_secret.expose())));
-        let value = format!("Basic {}", BASE64_STANDARD.encode(credentials.expose()));
+        // RFC 6749, section 2.3.1: both are encoded as in a form before they are joined. A blank can be `+` or `%20` there, and
+        // servers that only decode percent signs understand the latter, too.
+        let encode = |text: &str| {
+            // With room for everything, so that no parts of it stay behind in memory.
+            let mut encoded = String::with_capacity(3 * text.len());
+            byte_serialize(text.as_bytes()).for_each(|part| encoded.push_str(if part == "+" { "%20" } else { part }));
+            Secret::new(encoded)
+        };
+        let (client_id, client_secret) = (encode(client_id), encode(client_secret.expose()));
+        let credentials = Secret::new([client_id.expose(), ":", client_secret.expose()].concat());
+        let encoded = Secret::new(BASE64_STANDARD.encode(credentials.expose()));
+        let value = ["Basic ", encoded.expose()].concat();
         let mut authorization = HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static("Basic"));
         authorization.set_sensitive(true);
         Self { url: url.into(), authorization, fetchers: Fetchers::default() }

@@ -129,14 +129,14 @@ async fn tokens_are_introspected_with_the_credentials_of_the_server() {
     })
     .await;
     let introspection = |path: &str| {
-        let endpoint = HttpIntrospection::new(format!("http://{address}{path}"), "a:b", &Secret::new("p w"));
+        let endpoint = HttpIntrospection::new(format!("http://{address}{path}"), "a:b", &Secret::new("p w+"));
         assert!(!format!("{endpoint:?}").contains("p w") && !format!("{endpoint:?}").contains("Basic"));
         IntrospectionVerifier::new(format!("http://{address}"), endpoint)
     };
     assert_eq!(introspection("/introspect").verify("to+ken").await.unwrap().subject(), "alice");
     let request = requests.lock().unwrap().remove(0);
     assert!(request.starts_with("POST /introspect HTTP/1.1\r\n"), "{request}");
-    assert!(request.contains("authorization: Basic YSUzQWI6cCt3\r\n"), "{request}");
+    assert!(request.contains("authorization: Basic YSUzQWI6cCUyMHclMkI=\r\n"), "{request}");
     assert!(request.ends_with("\r\n\r\ntoken=to%2Bken&token_type_hint=access_token"), "{request}");
     assert!(matches!(introspection("/missing").verify("token").await, Err(TokenError::Unavailable(_))));
 }
