@@ -183,6 +183,10 @@ impl ProtectedResource {
     ///
     /// Needed for issuers that issue tokens for this server to users who may not use it, such as every customer of a provider.
     ///
+    /// The function is called when a token is verified, and its result is remembered with the token: until that expires, and for
+    /// at most [`TokenVerifier::remember_for`]. So it should depend on the token only. Use a middleware for decisions that can
+    /// change meanwhile, or set [`max_remembered_tokens`](Self::max_remembered_tokens) to 0.
+    ///
     /// ```
     /// # use mcp_auth::server::ProtectedResource;
     /// # let resource = ProtectedResource::new("https://api.example.com/mcp");
