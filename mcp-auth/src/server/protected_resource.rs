@@ -109,6 +109,9 @@ pub enum InvalidResource {
          `authorization_server`"
     )]
     SeveralVerifiers,
+    /// There are two verifiers for the tokens of one issuer.
+    #[error("two verifiers for the tokens of the issuer `{0}`")]
+    DuplicateIssuer(String),
     /// A scope has characters that are not allowed.
     #[error("the scope `{0}` is not valid: only printable ASCII without space, `\"` and `\\` is")]
     Scope(String),
@@ -297,14 +300,18 @@ impl ProtectedResource {
         let address =
             Address::parse(&self.resource).map_err(|error| InvalidResource::Resource(self.resource.clone(), error))?;
         for issuer in &self.authorization_servers {
-            Address::parse(issuer).map_err(|error| InvalidResource::AuthorizationServer(issuer.clone(), error))?;
+            let invalid = |error| InvalidResource::AuthorizationServer(issuer.clone(), error);
+            // RFC 8414, section 2: an issuer has no query, and clients refuse one that has.
+            if Address::parse(issuer).map_err(invalid)?.url().query().is_some() {
+                return Err(invalid(UnsafeAddress::Query));
+            }
         }
         if self.authorization_servers.is_empty() {
             return Err(InvalidResource::NoAuthorizationServer);
         }
         let verifier = match (self.verifier, self.issuers) {
             (None, issuers) if issuers.is_empty() => return Err(InvalidResource::NoVerifier),
-            (None, issuers) => Box::new(JwtVerifiers::new(issuers)),
+            (None, issuers) => Box::new(JwtVerifiers::new(issuers)?),
             (Some(verifier), issuers) if issuers.is_empty() => verifier,
             (Some(_), _) => return Err(InvalidResource::SeveralVerifiers),
         };
