@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use mcp_server::AuthInfo;
 use serde_json::Value;
 
-use self::requests::{Requests, TokenKind};
+use self::requests::{IntrospectionRequests, TokenKind};
 use super::clock::Clock;
 use super::jwt::claims::{auth_info, check_not_before, check_times, read_claims};
 use super::token_cache::TokenCache;
@@ -30,8 +30,8 @@ pub trait IntrospectionEndpoint: Send + Sync {
     async fn introspect(&self, token: &str) -> Result<Vec<u8>, TokenError>;
 }
 
-/// Verifies access tokens by asking the authorization server (RFC 7662), for tokens that are not JWTs, or that must stop to be
-/// valid soon after they were revoked.
+/// Verifies access tokens by asking the authorization server (RFC 7662), for tokens that are not JWTs, or that must not be
+/// accepted long after they were revoked.
 ///
 /// Active tokens are remembered for 30 seconds, and inactive ones for 10. The authorization server has to tell the audience
 /// (`aud`), which [`ProtectedResource`](super::ProtectedResource) checks. If it tells a `token_type`, that has to be `Bearer` or
@@ -46,7 +46,7 @@ pub trait IntrospectionEndpoint: Send + Sync {
 #[must_use]
 pub struct IntrospectionVerifier {
     issuer: Arc<str>,
-    requests: Requests,
+    requests: IntrospectionRequests,
     inactive: Arc<TokenCache<()>>,
     /// The tokens that have been active before.
     known: Arc<TokenCache<()>>,
@@ -70,7 +70,7 @@ impl IntrospectionVerifier {
     pub fn new(issuer: impl Into<String>, endpoint: impl IntrospectionEndpoint + 'static) -> Self {
         Self {
             issuer: issuer.into().into(),
-            requests: Requests::new(endpoint),
+            requests: IntrospectionRequests::new(endpoint),
             inactive: Arc::new(TokenCache::new(MAX_INACTIVE)),
             known: Arc::new(TokenCache::new(MAX_KNOWN)),
             remember_for: Duration::from_secs(30),
@@ -107,17 +107,17 @@ impl TokenVerifier for IntrospectionVerifier {
         let kind = if self.known.find(&digest, now).is_some() { TokenKind::Known } else { TokenKind::Unknown };
         let (issuer, clock) = (Arc::clone(&self.issuer), self.clock.clone());
         let (inactive, known) = (Arc::clone(&self.inactive), Arc::clone(&self.known));
-        let judge = move |response: Result<Vec<u8>, TokenError>| {
+        let check = move |response: Result<Vec<u8>, TokenError>| {
             let now = clock.now();
-            let judged = response.and_then(|response| judge(&issuer, &response, now));
-            match &judged {
+            let checked = response.and_then(|response| check_response(&issuer, &response, now));
+            match &checked {
                 Ok(_) => known.insert(digest, 0, (), now.after(KNOWN_FOR), now),
                 Err(TokenError::Invalid(_)) => inactive.insert(digest, 0, (), now.after(INACTIVE_FOR), now),
                 Err(TokenError::Unavailable(_)) => {}
             }
-            judged
+            checked
         };
-        self.requests.send((digest, kind), token, judge).await
+        self.requests.send((digest, kind), token, check).await
     }
 
     fn remember_for(&self) -> Duration {
@@ -132,7 +132,7 @@ impl fmt::Debug for IntrospectionVerifier {
 }
 
 /// Decides about a token by the introspection response.
-fn judge(expected_issuer: &str, response: &[u8], now: UnixTime) -> Result<AuthInfo, TokenError> {
+fn check_response(expected_issuer: &str, response: &[u8], now: UnixTime) -> Result<AuthInfo, TokenError> {
     if response.len() > MAX_BYTES {
         return Err(TokenError::unavailable("the introspection response is too large"));
     }

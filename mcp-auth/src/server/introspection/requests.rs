@@ -21,7 +21,7 @@ pub(super) type Outcome = Result<AuthInfo, TokenError>;
 ///
 /// A request runs in a task of its own: a client that disconnects does not interrupt it for others that sent the same token,
 /// and cannot make the next one start early.
-pub(super) struct Requests(Arc<Shared>);
+pub(super) struct IntrospectionRequests(Arc<Shared>);
 
 struct Shared {
     endpoint: Box<dyn IntrospectionEndpoint>,
@@ -99,23 +99,23 @@ const MAX_FAILURES: u32 = 5;
 const MIN_PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-impl Requests {
+impl IntrospectionRequests {
     pub(super) fn new(endpoint: impl IntrospectionEndpoint + 'static) -> Self {
         Self(Arc::new(Shared { endpoint: Box::new(endpoint), state: Mutex::default() }))
     }
 
-    /// Asks about a token, unless a request about it is in flight: then its outcome is the same. `judge` reads the response.
+    /// Asks about a token, unless a request about it is in flight: then its outcome is the same. `check` reads the response.
     pub(super) async fn send(
         &self,
         (digest, kind): (TokenDigest, TokenKind),
         token: &str,
-        judge: impl FnOnce(Result<Vec<u8>, TokenError>) -> Outcome + Send + 'static,
+        check: impl FnOnce(Result<Vec<u8>, TokenError>) -> Outcome + Send + 'static,
     ) -> Outcome {
         let mut outcome = match self.find_or_create(digest, kind)? {
             Found::InFlight(outcome) => outcome,
             Found::New(request, outcome) => {
                 // Without the lock: a runtime that shuts down drops the task at once, which takes it.
-                request.start(token, judge)?;
+                request.start(token, check)?;
                 outcome
             }
         };
@@ -170,7 +170,7 @@ impl InFlight {
     fn start(
         self,
         token: &str,
-        judge: impl FnOnce(Result<Vec<u8>, TokenError>) -> Outcome + Send + 'static,
+        check: impl FnOnce(Result<Vec<u8>, TokenError>) -> Outcome + Send + 'static,
     ) -> Result<(), TokenError> {
         let runtime = Handle::try_current();
         let runtime = runtime.map_err(|_| TokenError::unavailable("introspection needs a tokio runtime"))?;
@@ -178,7 +178,7 @@ impl InFlight {
         runtime.spawn(async move {
             let response = timeout(TIMEOUT, self.shared.endpoint.introspect(token.expose())).await;
             let response = response.unwrap_or_else(|_| Err(TokenError::unavailable("the introspection took too long")));
-            self.sender.send_replace(Some(judge(response)));
+            self.sender.send_replace(Some(check(response)));
         });
         Ok(())
     }
