@@ -7,6 +7,7 @@ use redis::Cmd;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Script {
     Save,
+    Touch,
     Append,
     Lose,
     Forget,
@@ -14,11 +15,12 @@ pub(crate) enum Script {
 }
 
 impl Script {
-    pub(crate) const ALL: [Self; 5] = [Self::Save, Self::Append, Self::Lose, Self::Forget, Self::Replay];
+    pub(crate) const ALL: [Self; 6] = [Self::Save, Self::Touch, Self::Append, Self::Lose, Self::Forget, Self::Replay];
 
     pub(crate) const fn source(self) -> &'static str {
         match self {
             Self::Save => include_str!("scripts/save.lua"),
+            Self::Touch => include_str!("scripts/touch.lua"),
             Self::Append => concat!(include_str!("scripts/stream.lua"), include_str!("scripts/append.lua")),
             Self::Lose => concat!(include_str!("scripts/stream.lua"), include_str!("scripts/lose.lua")),
             Self::Forget => include_str!("scripts/forget.lua"),

@@ -56,7 +56,11 @@ impl SessionStore for RedisSessionStore {
 
     async fn touch(&self, id: SessionId, time_to_live: Duration) -> Result<bool, StoreError> {
         let key = self.shared.keys.session(id);
-        let touch = |_: &Scripts| redis::cmd("PEXPIRE").arg(&key).arg(milliseconds(time_to_live)).to_owned();
+        let touch = |scripts: &Scripts| {
+            let mut command = scripts.call(Script::Touch, 1);
+            command.arg(&key).arg(milliseconds(time_to_live));
+            command
+        };
         boolean(self.shared.commands.execute_idempotent(touch).await)
     }
 

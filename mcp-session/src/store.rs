@@ -74,7 +74,8 @@ pub struct StoreError(pub String);
 
 /// A store for the records of sessions, implemented with [`macro@async_trait`].
 ///
-/// A record expires when it was neither saved nor touched for its time to live. Implementations can be tested with
+/// A record expires when it was neither saved nor touched for its time to live. Neither of both shortens its life: processes
+/// with different times to live may share a record, and the longest counts. Implementations can be tested with
 /// `mcp_session::store_tests` (feature `store-tests`).
 ///
 /// # Examples
@@ -127,7 +128,7 @@ pub trait SessionStore: Send + Sync + 'static {
     async fn load(&self, id: SessionId) -> Result<Option<VersionedRecord>, StoreError>;
 
     /// Saves a record if the one in the store has the version `read`, or if there is none and `read` is
-    /// [`RecordVersion::NONE`].
+    /// [`RecordVersion::NONE`]. Its life is extended as by [`touch`](Self::touch).
     ///
     /// # Errors
     ///
@@ -140,7 +141,7 @@ pub trait SessionStore: Send + Sync + 'static {
         time_to_live: Duration,
     ) -> Result<SaveOutcome, StoreError>;
 
-    /// Extends the life of a record; returns whether there is one.
+    /// Extends the life of a record, unless it lives longer than `time_to_live` already; returns whether there is one.
     ///
     /// # Errors
     ///

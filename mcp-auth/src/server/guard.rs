@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Method, Request};
-use mcp_server::{AuthInfo, BoxFuture};
+use mcp_server::{AuthInfo, BoxFuture, Renewal};
 use serde_json::Value;
 use url::Url;
 
@@ -48,6 +48,10 @@ pub(crate) struct Verified {
     key: Option<Arc<str>>,
     /// Whether it has the scopes that all requests need.
     has_required_scopes: bool,
+    /// What the token renews once a request with it is allowed; absent after that.
+    renewal: Option<Renewal>,
+    /// Until when it is remembered.
+    until: UnixTime,
 }
 
 /// What is known of a request after its head was looked at.
@@ -93,7 +97,7 @@ impl Guard {
             return Checked::Refused(credentials.scheme, Refusal::Unavailable);
         };
         let verified = self.remembered.find(&digest, now);
-        if let Some(Verified { auth, key: None, has_required_scopes: true }) = &verified
+        if let Some(Verified { auth, key: None, has_required_scopes: true, renewal: None, .. }) = &verified
             && credentials.scheme == Scheme::Bearer
             && !self.requires_dpop
         {
@@ -130,10 +134,32 @@ impl Guard {
         let Verification { credentials, digest, verified, method } = request;
         let malformed = Refusal::Malformed("the token has characters that are not allowed");
         let token = credentials.well_formed_token().ok_or(malformed)?;
-        let verified = match verified {
+        let is_new = verified.is_none();
+        let mut verified = match verified {
             Some(verified) => verified,
-            None => self.verify_token(token, digest, now).await?,
+            None => self.verify_token(token, now).await?,
         };
+        let allowed = self.check_request(&verified, &credentials, token, (&method, url)).await;
+        // A token that is refused, for example because its proof is missing, must not extend streams and sessions.
+        let renewal = if allowed.is_ok() { verified.renewal.take() } else { None };
+        if let Some(renewal) = &renewal {
+            renewal.renew(&verified.auth);
+        }
+        if is_new || renewal.is_some() {
+            let until = verified.until;
+            self.remembered.insert(digest, token.len(), verified, until, now);
+        }
+        allowed
+    }
+
+    /// Checks a request whose token was verified.
+    async fn check_request(
+        &self,
+        verified: &Verified,
+        credentials: &Credentials,
+        token: &str,
+        target: (&Method, &Url),
+    ) -> Result<Allowed, Refusal> {
         let nonce = match (&verified.key, credentials.scheme) {
             (None, Scheme::Bearer) if !self.requires_dpop => None,
             // RFC 9449, section 7.2: a bound token is not good without its proof, and an unbound one proves nothing.
@@ -148,17 +174,17 @@ impl Guard {
             (Some(key), Scheme::Dpop) => {
                 let proof = credentials.proof.as_ref().and_then(|proof| proof.to_str().ok());
                 let proof = proof.ok_or(Refusal::InvalidProof)?;
-                self.check_proof(proof, token, key, (&method, url)).await?
+                self.check_proof(proof, token, key, target).await?
             }
         };
         match verified.has_required_scopes {
-            true => Ok(Allowed { auth: verified.auth, scheme: credentials.scheme, nonce }),
+            true => Ok(Allowed { auth: Arc::clone(&verified.auth), scheme: credentials.scheme, nonce }),
             false => Err(Refusal::InsufficientScope),
         }
     }
 
-    /// Verifies a token that is not remembered, and remembers it.
-    async fn verify_token(&self, token: &str, digest: TokenDigest, now: UnixTime) -> Result<Verified, Refusal> {
+    /// Verifies a token that is not remembered.
+    async fn verify_token(&self, token: &str, now: UnixTime) -> Result<Verified, Refusal> {
         let auth = self.verifier.verify(token).await.and_then(|auth| self.check_claims(auth, now));
         let auth = auth.map_err(|error| {
             tracing::debug!(target: "mcp", %error, "token refused");
@@ -167,14 +193,12 @@ impl Guard {
                 TokenError::Unavailable(_) => Refusal::Unavailable,
             }
         })?;
-        let auth = self.renewals.add(self.add_implied_scopes(auth));
+        let (auth, renewal) = self.renewals.attach(self.add_implied_scopes(auth));
         let key = auth.claims().get("cnf").and_then(|cnf| cnf.get("jkt")).and_then(Value::as_str).map(Into::into);
         let has_required_scopes = self.required.iter().all(|scope| auth.has_scope(scope));
         let end = now.after(self.verifier.remember_for());
         let until = auth.expires_at().and_then(unix_time).map_or(end, |expires_at| expires_at.min(end));
-        let verified = Verified { auth: Arc::new(auth), key, has_required_scopes };
-        self.remembered.insert(digest, token.len(), verified.clone(), until, now);
-        Ok(verified)
+        Ok(Verified { auth: Arc::new(auth), key, has_required_scopes, renewal: Some(renewal), until })
     }
 
     /// Checks what verifiers leave to this.
@@ -191,11 +215,10 @@ impl Guard {
         if self.accept_only.as_ref().is_some_and(|is_accepted| !is_accepted(&auth)) {
             return Err(TokenError::invalid("the server does not accept it (`accept_only`)"));
         }
-        // A claim that cannot be understood may bind the token to something else, such as a certificate.
+        // A member that cannot be understood may bind the token to something else as well, such as a certificate.
+        let is_key = |cnf: &Value| matches!(cnf, Value::Object(all) if all.len() == 1 && cnf["jkt"].is_string());
         match auth.claims().get("cnf") {
-            Some(cnf) if cnf.get("jkt").and_then(Value::as_str).is_none() => {
-                Err(TokenError::invalid("it is bound to something that cannot be checked"))
-            }
+            Some(cnf) if !is_key(cnf) => Err(TokenError::invalid("it is bound to something that cannot be checked")),
             _ => Ok(auth),
         }
     }

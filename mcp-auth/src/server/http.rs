@@ -8,10 +8,12 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
+use serde_json::Value;
 use url::Url;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 use super::introspection::IntrospectionEndpoint;
+use super::jwt::claims::read_claims;
 use super::jwt::{JwtVerifier, KeySource, KeySourceError};
 use super::protected_resource::ProtectedResource;
 use super::verifier::TokenError;
@@ -169,10 +171,18 @@ impl HttpIntrospection {
     /// Creates it from the address of the introspection endpoint, and the credentials that this server has there.
     #[must_use]
     pub fn new(url: impl Into<String>, client_id: &str, client_secret: &Secret) -> Self {
-        // RFC 6749, section 2.3.1: both are encoded as in a form before they are joined.
-        let encode = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
-        let credentials = Secret::new(format!("{}:{}", encode(client_id), encode(client_secret.expose())));
-        let value = format!("Basic {}", BASE64_STANDARD.encode(credentials.expose()));
+        // RFC 6749, section 2.3.1: both are encoded as in a form before they are joined. A blank can be `+` or `%20` there, and
+        // servers that only decode percent signs understand the latter, too.
+        let encode = |text: &str| {
+            // With room for everything, so that no parts of it stay behind in memory.
+            let mut encoded = String::with_capacity(3 * text.len());
+            byte_serialize(text.as_bytes()).for_each(|part| encoded.push_str(if part == "+" { "%20" } else { part }));
+            Secret::new(encoded)
+        };
+        let (client_id, client_secret) = (encode(client_id), encode(client_secret.expose()));
+        let credentials = Secret::new([client_id.expose(), ":", client_secret.expose()].concat());
+        let encoded = Secret::new(BASE64_STANDARD.encode(credentials.expose()));
+        let value = ["Basic ", encoded.expose()].concat();
         let mut authorization = HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static("Basic"));
         authorization.set_sensitive(true);
         Self { url: url.into(), authorization, fetchers: Fetchers::default() }
@@ -203,16 +213,31 @@ impl IntrospectionEndpoint for HttpIntrospection {
             .body(body.into_bytes())
             .map_err(|_| invalid())?;
         let response = fetcher.send(request).await.map_err(|error| TokenError::unavailable(error.to_string()))?;
-        match response.status() {
-            StatusCode::OK => Ok(response.into_body()),
-            // Nothing of the request but the token changes, so others may be fine.
-            status @ (StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY) => {
-                tracing::warn!(target: "mcp", %status, "the introspection endpoint did not accept a request");
-                Err(TokenError::invalid("the introspection endpoint does not accept it"))
+        let (status, body) = (response.status(), response.into_body());
+        match status {
+            StatusCode::OK => Ok(body),
+            // Some authorization servers refuse the credentials of this server with 400, which is no fault of the token.
+            StatusCode::BAD_REQUEST if has_client_error(&body) => Err(TokenError::unavailable(
+                "the introspection endpoint does not accept the credentials of this server",
+            )),
+            // Nothing else of the request changes, so other tokens may be fine.
+            StatusCode::BAD_REQUEST
+            | StatusCode::PAYLOAD_TOO_LARGE
+            | StatusCode::URI_TOO_LONG
+            | StatusCode::UNPROCESSABLE_ENTITY
+            | StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => {
+                Err(TokenError::invalid(format!("the introspection endpoint responded with {status}")))
             }
-            status => Err(TokenError::unavailable(format!("the introspection endpoint responded with {status}"))),
+            _ => Err(TokenError::unavailable(format!("the introspection endpoint responded with {status}"))),
         }
     }
+}
+
+/// Whether an error response is about the client that sent the request (RFC 6749, section 5.2).
+fn has_client_error(body: &[u8]) -> bool {
+    let claims = str::from_utf8(body).ok().and_then(read_claims);
+    let error = claims.as_ref().and_then(|members| members.get("error")).and_then(Value::as_str);
+    matches!(error, Some("invalid_client" | "unauthorized_client"))
 }
 
 impl fmt::Debug for HttpIntrospection {

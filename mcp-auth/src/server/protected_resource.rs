@@ -32,8 +32,8 @@ use crate::{Scopes, UnixTime};
 ///
 /// # Streams and sessions
 ///
-/// A stream of notifications ends when the token of its request expires, unless the same user has sent a request with a newer
-/// token for the same client and at least the same scopes: then it ends with that one. A comment in the stream tells the reason,
+/// A stream of notifications ends a minute after the token of its request has expired, unless the same user has sent a request
+/// with a newer token for the same client and at least the same scopes: then it ends with that one. A comment in the stream tells the reason,
 /// and `subscriptions/listen` gets its result. Handlers of other requests may finish.
 ///
 /// A session ends with the newest token of its user as well, two minutes after it has expired: clocks differ, and clients need
@@ -109,6 +109,9 @@ pub enum InvalidResource {
          `authorization_server`"
     )]
     SeveralVerifiers,
+    /// There are two verifiers for the tokens of one issuer.
+    #[error("two verifiers for the tokens of the issuer `{0}`")]
+    DuplicateIssuer(String),
     /// A scope has characters that are not allowed.
     #[error("the scope `{0}` is not valid: only printable ASCII without space, `\"` and `\\` is")]
     Scope(String),
@@ -182,6 +185,10 @@ impl ProtectedResource {
     /// Accepts only the tokens for which a function returns `true`; others are not valid. Defaults to all that are verified.
     ///
     /// Needed for issuers that issue tokens for this server to users who may not use it, such as every customer of a provider.
+    ///
+    /// The function is called when a token is verified, and its result is remembered with the token: until that expires, and for
+    /// at most [`TokenVerifier::remember_for`]. So it should depend on the token only. Use a middleware for decisions that can
+    /// change meanwhile, or set [`max_remembered_tokens`](Self::max_remembered_tokens) to 0.
     ///
     /// ```
     /// # use mcp_auth::server::ProtectedResource;
@@ -293,14 +300,18 @@ impl ProtectedResource {
         let address =
             Address::parse(&self.resource).map_err(|error| InvalidResource::Resource(self.resource.clone(), error))?;
         for issuer in &self.authorization_servers {
-            Address::parse(issuer).map_err(|error| InvalidResource::AuthorizationServer(issuer.clone(), error))?;
+            let invalid = |error| InvalidResource::AuthorizationServer(issuer.clone(), error);
+            // RFC 8414, section 2: an issuer has no query, and clients refuse one that has.
+            if Address::parse(issuer).map_err(invalid)?.url().query().is_some() {
+                return Err(invalid(UnsafeAddress::Query));
+            }
         }
         if self.authorization_servers.is_empty() {
             return Err(InvalidResource::NoAuthorizationServer);
         }
         let verifier = match (self.verifier, self.issuers) {
             (None, issuers) if issuers.is_empty() => return Err(InvalidResource::NoVerifier),
-            (None, issuers) => Box::new(JwtVerifiers::new(issuers)),
+            (None, issuers) => Box::new(JwtVerifiers::new(issuers)?),
             (Some(verifier), issuers) if issuers.is_empty() => verifier,
             (Some(_), _) => return Err(InvalidResource::SeveralVerifiers),
         };

@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use mcp_server::{AuthInfo, Principal, Renewal};
 
-/// What streams ask when their token expires: whether the user has a newer one for the same client.
+/// The renewals of users, by which streams learn whether the user has a newer token for the same client.
 ///
 /// An entry stays as long as a token of the user is remembered or in use, so there are not many more than those.
 #[derive(Default)]
@@ -21,8 +21,8 @@ struct Table {
 const MIN_SWEEP: usize = 64;
 
 impl Renewals {
-    /// Records a token that was verified.
-    pub(crate) fn add(&self, auth: AuthInfo) -> AuthInfo {
+    /// Adds the renewal of the user to a token that was verified. The token itself counts once [`Renewal::renew`] is called.
+    pub(crate) fn attach(&self, auth: AuthInfo) -> (AuthInfo, Renewal) {
         let user = (auth.principal().clone(), auth.client_id().map(Into::into));
         let renewal = {
             let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -32,9 +32,7 @@ impl Renewals {
             }
             table.by_user.entry(user).or_default().clone()
         };
-        let auth = auth.into_builder().renewal(renewal.clone()).build();
-        renewal.renew(&auth);
-        auth
+        (auth.into_builder().renewal(renewal.clone()).build(), renewal)
     }
 }
 
@@ -45,7 +43,7 @@ mod tests {
     #[test]
     fn users_without_tokens_are_forgotten() {
         let renewals = Renewals::default();
-        let token = |user: &str| renewals.add(AuthInfo::builder(Principal::new(None, user)).build());
+        let token = |user: &str| renewals.attach(AuthInfo::builder(Principal::new(None, user)).build()).0;
         let kept = token("kept");
         for index in 0..10_000 {
             token(&index.to_string());

@@ -14,7 +14,7 @@ use crate::Secret;
 /// [`JwtVerifier`](super::JwtVerifier) and [`IntrospectionVerifier`](super::IntrospectionVerifier) implement it;
 /// [`verifier_fn`] makes one from a function. [`ProtectedResource`](super::ProtectedResource) checks what is the same for all
 /// tokens: that they were issued for this server, their expiry, scopes, and the key that they are bound to (the claim
-/// `cnf.jkt`). So the [`AuthInfo`] has to have all of it that the token says.
+/// `cnf.jkt`; tokens with other members of `cnf` are not valid). So the [`AuthInfo`] has to have all of it that the token says.
 #[async_trait]
 pub trait TokenVerifier: Send + Sync {
     /// Verifies a token, and returns what it says.

@@ -153,8 +153,10 @@ fn what_cannot_work_is_not_built() {
     {
         assert!(matches!(build(named(address)), InvalidResource::Resource(..)), "{address}");
     }
-    let issuer = named(RESOURCE).authorization_server("http://issuer.example.com");
-    assert!(matches!(build(issuer), InvalidResource::AuthorizationServer(..)));
+    for issuer in ["http://issuer.example.com", "https://issuer.example.com?tenant=1"] {
+        let resource = named(RESOURCE).authorization_server(issuer);
+        assert!(matches!(build(resource), InvalidResource::AuthorizationServer(..)), "{issuer}");
+    }
     for scope in ["", "a b", "a\"b", "ä"] {
         assert_eq!(build(named(RESOURCE).scopes_required([scope])), InvalidResource::Scope(scope.to_owned()));
     }

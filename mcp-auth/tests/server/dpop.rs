@@ -229,6 +229,26 @@ async fn nonces_are_demanded_and_renewed() {
     assert!(client.accepts(&two, &client.proof(json!({ "nonce": nonce.to_str().unwrap() }))).await);
 }
 
+/// A token that is bound to something else as well is refused, as that cannot be checked.
+// covers: EX-5
+#[tokio::test]
+async fn tokens_with_other_bindings_are_refused() {
+    let mut client = Client::new();
+    let server = Server::new(client.resource());
+    let jkt = client.key.thumbprint();
+    for (cnf, expected) in [
+        (json!({ "jkt": jkt }), 200),
+        (json!({ "jkt": jkt, "x5t#S256": "abc" }), 401),
+        (json!({ "jkt": jkt, "unknown": null }), 401),
+        (json!({ "jkt": [jkt] }), 401),
+        (json!({}), 401),
+        (json!([jkt]), 401),
+    ] {
+        client.token = client.issuer.sign(&claims_with(json!({ "cnf": cnf })));
+        assert_eq!(client.send(&server, &client.proof(json!({}))).await.status, expected, "{cnf}");
+    }
+}
+
 /// A full ledger refuses what it cannot decide.
 // covers: EX-5
 #[tokio::test]
@@ -244,7 +264,7 @@ async fn a_full_ledger_lets_nothing_in() {
 #[tokio::test]
 async fn one_key_does_not_fill_the_ledger() {
     let client = Client::new();
-    let server = Server::new(client.resource().proof_ledger(MemoryProofLedger::new(20)));
+    let server = Server::new(client.resource().proof_ledger(MemoryProofLedger::new(320)));
     let mut accepted = 0;
     while client.accepts(&server, &client.proof(json!({}))).await {
         accepted += 1;

@@ -56,6 +56,8 @@ async fn serve_one(
         }
     }
     let response = match respond(address, path) {
+        // A status and a body.
+        Some(body) if body.starts_with("HTTP/1.1 ") => body,
         Some(body) => format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()),
         None => "HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n".to_owned(),
     };
@@ -127,16 +129,59 @@ async fn tokens_are_introspected_with_the_credentials_of_the_server() {
     })
     .await;
     let introspection = |path: &str| {
-        let endpoint = HttpIntrospection::new(format!("http://{address}{path}"), "a:b", &Secret::new("p w"));
+        let endpoint = HttpIntrospection::new(format!("http://{address}{path}"), "a:b", &Secret::new("p w+"));
         assert!(!format!("{endpoint:?}").contains("p w") && !format!("{endpoint:?}").contains("Basic"));
         IntrospectionVerifier::new(format!("http://{address}"), endpoint)
     };
     assert_eq!(introspection("/introspect").verify("to+ken").await.unwrap().subject(), "alice");
     let request = requests.lock().unwrap().remove(0);
     assert!(request.starts_with("POST /introspect HTTP/1.1\r\n"), "{request}");
-    assert!(request.contains("authorization: Basic YSUzQWI6cCt3\r\n"), "{request}");
+    assert!(request.contains("authorization: Basic YSUzQWI6cCUyMHclMkI=\r\n"), "{request}");
     assert!(request.ends_with("\r\n\r\ntoken=to%2Bken&token_type_hint=access_token"), "{request}");
     assert!(matches!(introspection("/missing").verify("token").await, Err(TokenError::Unavailable(_))));
+}
+
+/// A response with a status other than 200.
+fn with_status(status: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
+}
+
+/// Statuses that say something about the token do not look like an endpoint that fails.
+#[tokio::test]
+async fn statuses_tell_tokens_from_failures() {
+    for (status, is_invalid) in [
+        ("400 Bad Request", true),
+        ("413 Content Too Large", true),
+        ("414 URI Too Long", true),
+        ("422 Unprocessable Content", true),
+        ("431 Request Header Fields Too Large", true),
+        ("401 Unauthorized", false),
+        ("403 Forbidden", false),
+        ("429 Too Many Requests", false),
+        ("500 Internal Server Error", false),
+    ] {
+        let (address, _) = serve(move |_, _| Some(with_status(status, ""))).await;
+        let endpoint = HttpIntrospection::new(format!("http://{address}/"), "a", &Secret::new("b"));
+        let refused = IntrospectionVerifier::new("https://a.example", endpoint).verify("token").await.unwrap_err();
+        assert_eq!(matches!(refused, TokenError::Invalid(_)), is_invalid, "{status}: {refused}");
+    }
+}
+
+/// After the secret of the server was changed, users need not log in again.
+#[tokio::test]
+async fn errors_of_the_client_are_no_fault_of_the_token() {
+    for (error, is_invalid) in [
+        ("invalid_client", false),
+        ("unauthorized_client", false),
+        ("invalid_request", true),
+        ("unsupported_token_type", true),
+    ] {
+        let body = json!({ "error": error }).to_string();
+        let (address, _) = serve(move |_, _| Some(with_status("400 Bad Request", &body))).await;
+        let endpoint = HttpIntrospection::new(format!("http://{address}/"), "a", &Secret::new("b"));
+        let refused = IntrospectionVerifier::new("https://a.example", endpoint).verify("token").await.unwrap_err();
+        assert_eq!(matches!(refused, TokenError::Invalid(_)), is_invalid, "{error}: {refused}");
+    }
 }
 
 /// The tokens of both issuers are accepted, each with its own keys.

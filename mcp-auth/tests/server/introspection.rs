@@ -1,7 +1,7 @@
 //! Tokens that the authorization server is asked about.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcp_auth::server::{
@@ -18,6 +18,7 @@ use crate::protected::Server;
 struct Endpoint {
     calls: Arc<AtomicUsize>,
     delay: Duration,
+    is_down: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -25,7 +26,7 @@ impl IntrospectionEndpoint for Endpoint {
     async fn introspect(&self, token: &str) -> Result<Vec<u8>, TokenError> {
         self.calls.fetch_add(1, Ordering::SeqCst);
         sleep(self.delay).await;
-        if token.starts_with("away") {
+        if token.starts_with("away") || self.is_down.load(Ordering::SeqCst) {
             return Err(TokenError::unavailable("away"));
         }
         assert_ne!(token, "panic", "an endpoint that panics");
@@ -53,7 +54,13 @@ fn server(endpoint: &Endpoint) -> Server {
 async fn the_response_decides() {
     let endpoint = Endpoint::default();
     let server = server(&endpoint);
-    for right in [json!({}), json!({ "exp": now() + 60, "iss": ISSUER }), json!({ "aud": ["x", RESOURCE] })] {
+    for right in [
+        json!({}),
+        json!({ "exp": now() + 60, "iss": ISSUER }),
+        json!({ "aud": ["x", RESOURCE] }),
+        json!({ "token_type": "bearer" }),
+        json!({ "token_type": "DPoP", "nbf": now() }),
+    ] {
         assert!(server.accepts(&active(right.clone())).await, "{right}");
     }
     for wrong in [
@@ -62,6 +69,11 @@ async fn the_response_decides() {
         json!({ "active": null }),
         json!({ "exp": now() - 1 }),
         json!({ "exp": now() + 60, "nbf": now() + 30 }),
+        json!({ "nbf": now() + 30 }),
+        json!({ "nbf": "soon" }),
+        json!({ "token_type": "refresh_token" }),
+        json!({ "token_type": "N_A" }),
+        json!({ "token_type": 1 }),
         json!({ "iss": "https://other.example.com" }),
         json!({ "aud": "https://other.example.com" }),
         json!({ "aud": null }),
@@ -69,7 +81,7 @@ async fn the_response_decides() {
     ] {
         assert!(!server.accepts(&active(wrong.clone())).await, "{wrong}");
     }
-    for failure in ["away".to_owned(), crate::issuer::encode("[]"), crate::issuer::encode("x".repeat(8000))] {
+    for failure in ["away".to_owned(), crate::issuer::encode("[]"), crate::issuer::encode("x".repeat(6000))] {
         assert_eq!(server.bearer(&failure).await.status, 503);
     }
     let auth = server.bearer(&active(json!({ "username": "Alice" }))).await;
@@ -147,6 +159,65 @@ async fn a_failing_endpoint_gets_few_requests() {
     sleep(Duration::from_secs(30)).await;
     for index in 0..10 {
         assert!(verifier.verify(&active(json!({ "jti": index }))).await.is_ok());
+    }
+}
+
+/// Requests that fail together are one failure: an endpoint that restarts is used again at once.
+#[tokio::test(start_paused = true)]
+async fn concurrent_failures_count_once() {
+    let endpoint = Endpoint { delay: Duration::from_secs(1), ..Endpoint::default() };
+    let verifier = Arc::new(IntrospectionVerifier::new(ISSUER, endpoint.clone()));
+    for round in 0..4 {
+        let tasks: Vec<_> = (0..64)
+            .map(|index| {
+                let (verifier, token) = (verifier.clone(), format!("away{round}-{index}"));
+                tokio::spawn(async move { verifier.verify(&token).await })
+            })
+            .collect();
+        for task in tasks {
+            assert!(matches!(task.await.unwrap(), Err(TokenError::Unavailable(_))));
+        }
+        assert_eq!(endpoint.calls.load(Ordering::SeqCst), 64 * (round + 1));
+    }
+    assert!(verifier.verify(&active(json!({}))).await.is_ok());
+}
+
+/// Unknown tokens that make the endpoint fail cause no pauses for tokens that have been active before.
+#[tokio::test(start_paused = true)]
+async fn unknown_tokens_cause_no_pauses_for_known_ones() {
+    let endpoint = Endpoint::default();
+    let verifier = IntrospectionVerifier::new(ISSUER, endpoint.clone());
+    let token = active(json!({}));
+    assert!(verifier.verify(&token).await.is_ok());
+    for round in 0..3 {
+        endpoint.calls.store(0, Ordering::SeqCst);
+        for index in 0..100 {
+            let junk = verifier.verify(&format!("away{round}-{index}")).await;
+            assert!(matches!(junk, Err(TokenError::Unavailable(_))));
+        }
+        assert_eq!(endpoint.calls.load(Ordering::SeqCst), 5, "the failures cause pauses");
+        assert!(verifier.verify(&token).await.is_ok());
+        let other = verifier.verify(&active(json!({ "jti": round }))).await;
+        assert!(other.is_ok(), "an introspection that succeeds ends the pauses");
+    }
+    // An endpoint that fails for known tokens gets few requests, too.
+    endpoint.is_down.store(true, Ordering::SeqCst);
+    endpoint.calls.store(0, Ordering::SeqCst);
+    for _ in 0..100 {
+        assert!(matches!(verifier.verify(&token).await, Err(TokenError::Unavailable(_))));
+    }
+    assert_eq!(endpoint.calls.load(Ordering::SeqCst), 5);
+}
+
+/// A token that is longer than endpoints may accept is not sent to them.
+#[tokio::test]
+async fn long_tokens_are_not_introspected() {
+    let endpoint = Endpoint::default();
+    let verifier = IntrospectionVerifier::new(ISSUER, endpoint.clone());
+    for (length, calls) in [(8 * 1024, 1), (8 * 1024 + 1, 1)] {
+        let refused = verifier.verify(&format!("{:a<length$}", "away")).await.unwrap_err();
+        assert_eq!(matches!(refused, TokenError::Invalid(_)), length > 8 * 1024, "{refused}");
+        assert_eq!(endpoint.calls.load(Ordering::SeqCst), calls);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A server whose tokens come from several issuers.
 
-use mcp_auth::server::{JwtVerifier, JwtVerifiers, ProtectedResource, StaticKeys, TokenVerifier as _};
+use mcp_auth::server::{InvalidResource, JwtVerifier, JwtVerifiers, ProtectedResource, StaticKeys, TokenVerifier as _};
 use mcp_server::Principal;
 use serde_json::{Value, json};
 
@@ -14,6 +14,7 @@ fn verifiers(ours: &Key, theirs: &Key) -> JwtVerifiers {
         JwtVerifier::new(ISSUER, StaticKeys::new(jwks([ours]))),
         JwtVerifier::new(OTHER, StaticKeys::new(jwks([theirs]))).remember_for(std::time::Duration::from_secs(7)),
     ])
+    .expect("different issuers")
 }
 
 /// Each issuer has its own keys and users: none can issue tokens in the name of another.
@@ -56,6 +57,16 @@ async fn verifiers_reject(ours: &Key, theirs: &Key, token: &str) -> bool {
     verifiers(ours, theirs).verify(token).await.is_err()
 }
 
+/// A second verifier of an issuer would never be used.
+#[test]
+fn an_issuer_has_one_verifier() {
+    let verifier = || JwtVerifier::new(ISSUER, StaticKeys::new(jwks([&Key::es256("a")])));
+    let duplicate = InvalidResource::DuplicateIssuer(ISSUER.to_owned());
+    assert_eq!(JwtVerifiers::new([verifier(), verifier()]).err(), Some(duplicate.clone()));
+    #[cfg(feature = "reqwest")]
+    assert_eq!(ProtectedResource::new(RESOURCE).issuer(ISSUER).issuer(ISSUER).layer().err(), Some(duplicate));
+}
+
 #[cfg(feature = "reqwest")]
 #[test]
 fn issuers_add_up_and_exclude_a_verifier() {
@@ -65,5 +76,5 @@ fn issuers_add_up_and_exclude_a_verifier() {
     assert!(metadata.contains(ISSUER) && metadata.contains(OTHER), "{metadata}");
     let key = Key::es256("a");
     let both = resource().verifier(JwtVerifier::new(ISSUER, StaticKeys::new(jwks([&key])))).layer();
-    assert_eq!(both.err(), Some(mcp_auth::server::InvalidResource::SeveralVerifiers));
+    assert_eq!(both.err(), Some(InvalidResource::SeveralVerifiers));
 }

@@ -7,5 +7,8 @@ if (found[1] or '0') ~= ARGV[1] then
   return {0, found[1], found[2]}
 end
 redis.call('HSET', KEYS[1], 'version', ARGV[2], 'record', ARGV[3])
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
+-- Another process may have extended its life further. A new record has none yet, which is -1.
+if redis.call('PTTL', KEYS[1]) < tonumber(ARGV[4]) then
+  redis.call('PEXPIRE', KEYS[1], ARGV[4])
+end
 return {1}

@@ -58,7 +58,7 @@ async fn records_come_and_go() {
     let Some(server) = Server::start().await else { return };
     limited(async {
         let sessions = connect(&server).await.sessions();
-        let (first, second) = (id(), id());
+        let (first, second, third) = (id(), id(), id());
         assert_eq!(sessions.load(first).await.unwrap(), None);
         assert!(!sessions.touch(first, HOUR).await.unwrap());
         assert!(!sessions.remove(first).await.unwrap());
@@ -93,7 +93,10 @@ async fn records_come_and_go() {
         assert!(sessions.load(second).await.unwrap().is_some(), "it was touched");
         sessions.save(first, record("d"), RecordVersion::NONE, Duration::MAX).await.unwrap();
         sessions.save(first, record("d"), RecordVersion(1), Duration::from_nanos(1)).await.unwrap();
-        eventually("a record expires", async || sessions.load(first).await.unwrap().is_none()).await;
+        assert!(sessions.touch(first, Duration::from_nanos(1)).await.unwrap());
+        sessions.save(third, record("d"), RecordVersion::NONE, Duration::from_nanos(1)).await.unwrap();
+        eventually("a record expires", async || sessions.load(third).await.unwrap().is_none()).await;
+        assert!(sessions.load(first).await.unwrap().is_some(), "its life is not shortened");
     })
     .await;
 }

@@ -36,11 +36,12 @@ pub(crate) struct Token {
 }
 
 impl Token {
-    /// Returns a token that expires, and the time that is left.
-    fn new(auth: Arc<AuthInfo>) -> Option<(Self, Duration)> {
+    /// Returns a token that expires, and the time that is left until some time after that.
+    fn new(auth: Arc<AuthInfo>, grace: Duration) -> Option<(Self, Duration)> {
         let until = auth.valid_until()?;
+        let end = until.checked_add(grace).unwrap_or(until);
         #[expect(clippy::disallowed_methods, reason = "the expiry of tokens is wall-clock time")]
-        let remaining = until.duration_since(SystemTime::now()).unwrap_or_default();
+        let remaining = end.duration_since(SystemTime::now()).unwrap_or_default();
         Some((Self { auth, until }, remaining))
     }
 
@@ -56,6 +57,10 @@ impl Token {
         renewed_by
     }
 }
+
+/// How long a stream stays open after its token has expired: verifiers accept a token for up to a minute longer, so a stream that
+/// is opened then must not end at once. The documentation names this value.
+const STREAM_GRACE: Duration = Duration::from_secs(60);
 
 /// How long a session is kept after its newest token has expired: verifiers accept a token for up to a minute longer, as
 /// clocks differ, and its client needs some time to get a new one and to open its stream again. The documentation names this
@@ -75,8 +80,8 @@ impl SessionEnd {
     pub(crate) fn new(auth: &AuthInfo) -> Self {
         // Without the claims, which can take much memory.
         let auth = auth.clone().into_builder().claims(Default::default()).build();
-        match Token::new(Arc::new(auth)) {
-            Some((token, remaining)) => Self::WithToken { token, at: after(remaining.saturating_add(SESSION_GRACE)) },
+        match Token::new(Arc::new(auth), SESSION_GRACE) {
+            Some((token, remaining)) => Self::WithToken { token, at: after(remaining) },
             None => Self::Never,
         }
     }
@@ -104,7 +109,7 @@ impl Expiry {
         match end {
             StreamEnd::At(at) => Some(Self { timer: sleep_until(at.into()), token: None }),
             StreamEnd::WithToken(auth) => {
-                let (token, remaining) = Token::new(auth)?;
+                let (token, remaining) = Token::new(auth, STREAM_GRACE)?;
                 Some(Self { timer: sleep_until(after(remaining)), token: Some(token) })
             }
         }
@@ -129,7 +134,51 @@ impl Expiry {
             if renewed_by.is_zero() {
                 return Poll::Ready(());
             }
-            this.timer.as_mut().reset(after(renewed_by));
+            // The timer may be polled long after its deadline.
+            let deadline = this.timer.deadline().checked_add(renewed_by).unwrap_or_else(|| after(renewed_by));
+            this.timer.as_mut().reset(deadline);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+
+    use mcp_server::{Principal, Renewal};
+    use tokio::time::{Instant, advance};
+
+    use super::*;
+
+    /// A token that has just expired is still accepted, and its stream does not end at once.
+    #[tokio::test(start_paused = true)]
+    async fn streams_of_tokens_that_have_just_expired_stay_open() {
+        for (seconds, expected) in [(100, 160), (0, 60)] {
+            let (renewal, start) = (Renewal::new(), Instant::now());
+            let mut expiry = pin!(Expiry::new(StreamEnd::WithToken(token(&renewal, seconds))).expect("an end"));
+            poll_fn(|cx| expiry.as_mut().poll(cx)).await;
+            assert!(start.elapsed().as_secs().abs_diff(expected) <= 5, "{:?}", start.elapsed());
+        }
+    }
+
+    fn token(renewal: &Renewal, seconds: u64) -> Arc<AuthInfo> {
+        #[expect(clippy::disallowed_methods, reason = "the expiry of tokens is wall-clock time")]
+        let expires_at = SystemTime::now() + Duration::from_secs(seconds);
+        let builder = AuthInfo::builder(Principal::new(None, "ann")).renewal(renewal.clone());
+        let token = builder.expires_at(expires_at).build();
+        renewal.renew(&token);
+        Arc::new(token)
+    }
+
+    /// The end does not depend on when the timer is polled.
+    #[tokio::test(start_paused = true)]
+    async fn renewals_count_from_the_deadline() {
+        let (renewal, start) = (Renewal::new(), Instant::now());
+        let mut expiry = pin!(Expiry::new(StreamEnd::WithToken(token(&renewal, 100))).expect("an end"));
+        token(&renewal, 1000);
+        advance(Duration::from_secs(500)).await;
+        poll_fn(|cx| expiry.as_mut().poll(cx)).await;
+        assert!(start.elapsed().as_secs().abs_diff(1000 + 60) <= 5, "{:?}", start.elapsed());
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -47,15 +48,41 @@ struct Used {
     /// The number of proofs of each key.
     by_key: HashMap<Arc<str>, usize>,
     by_expiry: BTreeMap<UnixTime, Vec<IdAndKey>>,
+    refusals: Refusals,
 }
+
+/// Counts the proofs that are refused, so that a client cannot fill the log with them.
+#[derive(Debug, Default)]
+struct Refusals {
+    since_logged: u64,
+    logged_at: Option<UnixTime>,
+}
+
+/// The minimum time between two log messages about proofs that are refused.
+const LOG_INTERVAL: Duration = Duration::from_secs(60);
+
+impl Refusals {
+    /// Counts one. Returns the number since the last log message, if another one is due.
+    fn add(&mut self, now: UnixTime) -> Option<u64> {
+        self.since_logged += 1;
+        if self.logged_at.is_some_and(|logged_at| now < logged_at.after(LOG_INTERVAL)) {
+            return None;
+        }
+        self.logged_at = Some(now);
+        Some(std::mem::take(&mut self.since_logged))
+    }
+}
+
+/// The part of a ledger that one key can have.
+const KEY_SHARE: usize = 32;
 
 type IdAndKey = ([u8; 32], Arc<str>);
 
 impl MemoryProofLedger {
     /// Creates a ledger of up to `limit` proofs. When it is full, further proofs are refused until others have expired.
     ///
-    /// One key can have at most as many proofs in it as are free: a single client that sends as many as it can takes half of the
-    /// ledger, two of them take a third each, and there is always room for the proofs of others.
+    /// One key can have at most a 32nd of the limit, but at least one proof, so a single client that sends as many as it can
+    /// leaves room for the proofs of others. 32 keys can fill the ledger: issuers should limit how many keys a user has tokens for.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { used: Mutex::default(), limit }
@@ -71,8 +98,11 @@ impl MemoryProofLedger {
             Some((key, count)) => (Arc::clone(key), *count),
             None => (proof.key.into(), 0),
         };
-        if count >= self.limit.saturating_sub(used.ids.len()) {
-            tracing::warn!(target: "mcp", limit = self.limit, key = proof.key, of_key = count, "too many DPoP proofs");
+        if used.ids.len() >= self.limit || count >= (self.limit / KEY_SHARE).max(1) {
+            if let Some(refused) = used.refusals.add(proof.now) {
+                let key = proof.key;
+                tracing::warn!(target: "mcp", limit = self.limit, refused, key, of_key = count, "too many DPoP proofs");
+            }
             return false;
         }
         used.ids.insert(proof.id);
@@ -99,7 +129,7 @@ impl Used {
     }
 }
 
-/// A ledger of 100,000 proofs, which is 800 requests with proofs per second.
+/// A ledger of 100,000 proofs, which is 800 requests with proofs per second, and 26 with one key.
 impl Default for MemoryProofLedger {
     fn default() -> Self {
         Self::new(100_000)
@@ -136,10 +166,18 @@ mod tests {
         assert_eq!((used.ids.len(), used.by_key.len()), (2, 2));
     }
 
+    /// The first refusal is logged, and then their number once a minute.
+    #[test]
+    fn refusals_are_logged_at_intervals() {
+        let mut refusals = Refusals::default();
+        let logged: Vec<_> = (0..=120).map(|second| refusals.add(UnixTime::from_secs(second))).collect();
+        assert_eq!(logged.iter().flatten().copied().collect::<Vec<_>>(), [1, 60, 60]);
+    }
+
     /// Clients that send as many proofs as they can leave room for others.
     #[test]
     fn no_key_takes_all() {
-        let ledger = MemoryProofLedger::new(1200);
+        let ledger = MemoryProofLedger::new(1216);
         let mut id = 0;
         let mut fill = |key: &str| {
             let ids = std::iter::from_fn(|| {
@@ -148,10 +186,11 @@ mod tests {
             });
             ids.take_while(|id| claim(&ledger, key, *id, 20, 5)).count()
         };
-        assert_eq!(fill("a"), 600);
-        assert_eq!((fill("a"), fill("b")), (0, 300));
-        assert_eq!((fill("a"), fill("b"), fill("c")), (0, 0, 150));
-        assert!(fill("d") > 0 && fill("e") > 0);
+        for key in 0..32 {
+            assert_eq!(fill(&key.to_string()), 1216 / 32, "{key}");
+            assert_eq!(fill("0"), 0);
+        }
+        assert_eq!(fill("further"), 0, "it is full");
         assert!(claim(&ledger, "a", 0, 40, 20), "all have expired");
         let used = ledger.used.lock().unwrap();
         assert_eq!((used.ids.len(), used.by_key.len()), (1, 1));

@@ -10,9 +10,9 @@ use async_trait::async_trait;
 use mcp_server::AuthInfo;
 use serde_json::Value;
 
-use self::requests::Requests;
+use self::requests::{IntrospectionRequests, TokenKind};
 use super::clock::Clock;
-use super::jwt::claims::{auth_info, check_times, read_claims};
+use super::jwt::claims::{auth_info, check_not_before, check_times, read_claims};
 use super::token_cache::TokenCache;
 use super::token_digest::TokenDigest;
 use super::verifier::{TokenError, TokenVerifier};
@@ -30,19 +30,26 @@ pub trait IntrospectionEndpoint: Send + Sync {
     async fn introspect(&self, token: &str) -> Result<Vec<u8>, TokenError>;
 }
 
-/// Verifies access tokens by asking the authorization server (RFC 7662), for tokens that are not JWTs, or that must stop to be
-/// valid soon after they were revoked.
+/// Verifies access tokens by asking the authorization server (RFC 7662), for tokens that are not JWTs, or that must not be
+/// accepted long after they were revoked.
 ///
 /// Active tokens are remembered for 30 seconds, and inactive ones for 10. The authorization server has to tell the audience
-/// (`aud`), which [`ProtectedResource`](super::ProtectedResource) checks.
+/// (`aud`), which [`ProtectedResource`](super::ProtectedResource) checks. If it tells a `token_type`, that has to be `Bearer` or
+/// `DPoP`.
 ///
-/// Requests that need the same token wait for one introspection. At most 64 tokens are introspected at the same time; others
-/// get 503. If that fails five times in a row, tokens are introspected one by one, with pauses of 1 to 30 seconds.
+/// Tokens of more than 8 KiB are not valid, and are not introspected.
+///
+/// Requests that need the same token wait for one introspection. At most 64 tokens are introspected at the same time; requests
+/// with further ones get 503. If that fails five times in a row, tokens are introspected one by one, with pauses of 1 to 30
+/// seconds. This is counted separately for tokens that have been active before, so that a client without a valid token cannot
+/// cause pauses for them.
 #[must_use]
 pub struct IntrospectionVerifier {
     issuer: Arc<str>,
-    requests: Requests,
+    requests: IntrospectionRequests,
     inactive: Arc<TokenCache<()>>,
+    /// The tokens that have been active before.
+    known: Arc<TokenCache<()>>,
     remember_for: Duration,
     clock: Clock,
 }
@@ -50,6 +57,11 @@ pub struct IntrospectionVerifier {
 /// How long and how many inactive tokens are remembered.
 const INACTIVE_FOR: Duration = Duration::from_secs(10);
 const MAX_INACTIVE: usize = 1000;
+/// How long and how many tokens are known to have been active.
+const KNOWN_FOR: Duration = Duration::from_secs(24 * 3600);
+const MAX_KNOWN: usize = 10_000;
+/// The maximum length of a token. Longer ones could exceed what the endpoint accepts, which looks like a failure.
+const MAX_TOKEN_BYTES: usize = 8 * 1024;
 /// The maximum length of a response.
 const MAX_BYTES: usize = 64 * 1024;
 
@@ -58,8 +70,9 @@ impl IntrospectionVerifier {
     pub fn new(issuer: impl Into<String>, endpoint: impl IntrospectionEndpoint + 'static) -> Self {
         Self {
             issuer: issuer.into().into(),
-            requests: Requests::new(endpoint),
+            requests: IntrospectionRequests::new(endpoint),
             inactive: Arc::new(TokenCache::new(MAX_INACTIVE)),
+            known: Arc::new(TokenCache::new(MAX_KNOWN)),
             remember_for: Duration::from_secs(30),
             clock: Clock::default(),
         }
@@ -82,21 +95,29 @@ impl IntrospectionVerifier {
 #[async_trait]
 impl TokenVerifier for IntrospectionVerifier {
     async fn verify(&self, token: &str) -> Result<AuthInfo, TokenError> {
+        if token.len() > MAX_TOKEN_BYTES {
+            return Err(TokenError::invalid("it is too long to be introspected"));
+        }
         let digest = TokenDigest::of(token.as_bytes());
         let digest = digest.ok_or_else(|| TokenError::unavailable("the random source of the system has failed"))?;
-        if self.inactive.find(&digest, self.clock.now()).is_some() {
+        let now = self.clock.now();
+        if self.inactive.find(&digest, now).is_some() {
             return Err(TokenError::invalid("it is not active"));
         }
-        let (issuer, inactive, clock) = (Arc::clone(&self.issuer), Arc::clone(&self.inactive), self.clock.clone());
-        let judge = move |response: Result<Vec<u8>, TokenError>| {
+        let kind = if self.known.find(&digest, now).is_some() { TokenKind::Known } else { TokenKind::Unknown };
+        let (issuer, clock) = (Arc::clone(&self.issuer), self.clock.clone());
+        let (inactive, known) = (Arc::clone(&self.inactive), Arc::clone(&self.known));
+        let check = move |response: Result<Vec<u8>, TokenError>| {
             let now = clock.now();
-            let judged = response.and_then(|response| judge(&issuer, &response, now));
-            if let Err(TokenError::Invalid(_)) = &judged {
-                inactive.insert(digest, 0, (), now.after(INACTIVE_FOR), now);
+            let checked = response.and_then(|response| check_response(&issuer, &response, now));
+            match &checked {
+                Ok(_) => known.insert(digest, 0, (), now.after(KNOWN_FOR), now),
+                Err(TokenError::Invalid(_)) => inactive.insert(digest, 0, (), now.after(INACTIVE_FOR), now),
+                Err(TokenError::Unavailable(_)) => {}
             }
-            judged
+            checked
         };
-        self.requests.send(digest, token, judge).await
+        self.requests.send((digest, kind), token, check).await
     }
 
     fn remember_for(&self) -> Duration {
@@ -111,7 +132,7 @@ impl fmt::Debug for IntrospectionVerifier {
 }
 
 /// Decides about a token by the introspection response.
-fn judge(expected_issuer: &str, response: &[u8], now: UnixTime) -> Result<AuthInfo, TokenError> {
+fn check_response(expected_issuer: &str, response: &[u8], now: UnixTime) -> Result<AuthInfo, TokenError> {
     if response.len() > MAX_BYTES {
         return Err(TokenError::unavailable("the introspection response is too large"));
     }
@@ -124,8 +145,14 @@ fn judge(expected_issuer: &str, response: &[u8], now: UnixTime) -> Result<AuthIn
     if claims.get("iss").is_some_and(|issuer| issuer.as_str() != Some(expected_issuer)) {
         return Err(TokenError::invalid("it is from another issuer"));
     }
-    if claims.contains_key("exp") {
-        check_times(&claims, now, Duration::ZERO).map_err(TokenError::invalid)?;
+    // A refresh token can be active, too.
+    let is_access_token = |name: &str| ["Bearer", "DPoP"].iter().any(|known| known.eq_ignore_ascii_case(name));
+    let token_type = claims.get("token_type").filter(|name| !name.is_null());
+    if token_type.is_some_and(|name| !name.as_str().is_some_and(is_access_token)) {
+        return Err(TokenError::invalid("it is not an access token"));
     }
+    // Not all authorization servers tell when a token expires.
+    let check = if claims.contains_key("exp") { check_times } else { check_not_before };
+    check(&claims, now, Duration::ZERO).map_err(TokenError::invalid)?;
     auth_info(Some(expected_issuer), claims, &[])
 }

@@ -26,20 +26,28 @@ pub(crate) fn read_claims(text: &str) -> Option<Claims> {
     }
 }
 
-/// Checks when a token is valid.
+/// Checks when a token is valid. It has to expire.
 pub(crate) fn check_times(claims: &Claims, now: UnixTime, leeway: Duration) -> Result<(), &'static str> {
-    let time = |name: &str| match claims.get(name) {
-        None => Ok(None),
-        Some(value) => value.as_f64().and_then(seconds).map(Some).ok_or("a time among its claims cannot be read"),
-    };
-    let expires_at = time("exp")?.ok_or("it does not expire")?;
+    let expires_at = read_time(claims, "exp")?.ok_or("it does not expire")?;
     if expires_at.after(leeway) <= now {
         return Err("it has expired");
     }
-    if time("nbf")?.is_some_and(|not_before| not_before > now.after(leeway)) {
+    check_not_before(claims, now, leeway)
+}
+
+/// Checks when a token begins to be valid.
+pub(crate) fn check_not_before(claims: &Claims, now: UnixTime, leeway: Duration) -> Result<(), &'static str> {
+    if read_time(claims, "nbf")?.is_some_and(|not_before| not_before > now.after(leeway)) {
         return Err("it is not valid yet");
     }
     Ok(())
+}
+
+fn read_time(claims: &Claims, name: &str) -> Result<Option<UnixTime>, &'static str> {
+    match claims.get(name) {
+        None => Ok(None),
+        Some(value) => value.as_f64().and_then(seconds).map(Some).ok_or("a time among its claims cannot be read"),
+    }
 }
 
 /// Reads a time, which can have a fraction (RFC 7519).

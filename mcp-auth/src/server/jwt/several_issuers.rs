@@ -8,6 +8,7 @@ use mcp_server::AuthInfo;
 
 use super::jws::unverified_issuer;
 use super::verifier::JwtVerifier;
+use crate::server::protected_resource::InvalidResource;
 use crate::server::verifier::{TokenError, TokenVerifier};
 
 /// Verifies access tokens of several issuers, such as one for each tenant, each with the keys of its own issuer.
@@ -24,15 +25,27 @@ use crate::server::verifier::{TokenError, TokenVerifier};
 /// let verifier = JwtVerifiers::new([
 ///     JwtVerifier::new("https://staff.example.com", StaticKeys::new(staff_jwks)),
 ///     JwtVerifier::new("https://partners.example.com", StaticKeys::new(partner_jwks)).scope_claim("permissions"),
-/// ]);
+/// ])?;
+/// # Ok::<(), mcp_auth::server::InvalidResource>(())
 /// ```
 #[must_use]
 pub struct JwtVerifiers(Vec<JwtVerifier>);
 
 impl JwtVerifiers {
-    /// Creates a verifier of the tokens of several issuers. If there are two of one issuer, the first is used.
-    pub fn new(verifiers: impl IntoIterator<Item = JwtVerifier>) -> Self {
-        Self(verifiers.into_iter().collect())
+    /// Creates a verifier of the tokens of several issuers.
+    ///
+    /// # Errors
+    ///
+    /// Returns [`InvalidResource::DuplicateIssuer`] if there are two verifiers of one issuer.
+    pub fn new(verifiers: impl IntoIterator<Item = JwtVerifier>) -> Result<Self, InvalidResource> {
+        let mut all: Vec<JwtVerifier> = Vec::new();
+        for verifier in verifiers {
+            if all.iter().any(|other| other.issuer() == verifier.issuer()) {
+                return Err(InvalidResource::DuplicateIssuer(verifier.issuer().to_owned()));
+            }
+            all.push(verifier);
+        }
+        Ok(Self(all))
     }
 }
 

@@ -87,6 +87,8 @@ impl JwtVerifier {
     }
 
     /// Sets by how much the clocks of issuer and server may differ. Defaults to 30 seconds.
+    /// [`ProtectedResource`](crate::server::ProtectedResource) accepts a token for at most 60 seconds after its expiry, however
+    /// long this is.
     pub fn leeway(mut self, leeway: Duration) -> Self {
         self.leeway = leeway;
         self
