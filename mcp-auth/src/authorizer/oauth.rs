@@ -63,8 +63,11 @@ impl OAuth {
     ///
     /// Returns an error if the login failed. An earlier login is kept then.
     pub async fn login(&self) -> Result<(), OAuthError> {
-        let reason = LoginReason { refused: None, challenges: Vec::new(), is_step_up: false, is_forced: true };
-        let logged_in = self.core.start_login(reason).await?;
+        let reason = LoginReason { refused: None, challenges: Vec::new(), step_up: None, is_forced: true };
+        let logged_in = match self.core.start_login(reason)? {
+            Some(login) => login.await?,
+            None => None,
+        };
         logged_in.map(drop).ok_or_else(|| self.core.not_logged_in())
     }
 

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared, WeakShared};
+use futures_util::future::{BoxFuture, Shared, WeakShared, ready};
 use mcp_transport_http::Credential;
 use tokio::time::Instant;
 
-use super::active_login::ActiveLogin;
-use super::core::Core;
+use super::active_login::{ActiveLogin, Freshness};
+use super::core::{Core, State};
 use super::error::OAuthError;
 use super::step_ups::StepUps;
-use crate::Challenge;
+use crate::{Challenge, Scopes};
 
 /// What a refresh or a login comes to: tokens, or `None` if only a user can obtain them.
 pub(super) type LoginResult = Result<Option<Arc<ActiveLogin>>, OAuthError>;
@@ -25,19 +25,26 @@ pub(super) struct LoginReason {
     /// The credential that the server refused.
     pub(super) refused: Option<Credential>,
     pub(super) challenges: Vec<Challenge>,
-    /// Whether the tokens are valid and have too few scopes.
-    pub(super) is_step_up: bool,
+    /// Set if the tokens are valid and have too few scopes.
+    pub(super) step_up: Option<StepUp>,
     /// Whether to log in even if another process has done so.
     pub(super) is_forced: bool,
+}
+
+/// Which scopes a request needs, and which it had.
+pub(super) struct StepUp {
+    pub(super) needed: Scopes,
+    pub(super) granted: Scopes,
 }
 
 impl Core {
     /// Returns the refresh in flight, and starts one if there is none.
     pub(super) fn start_renewal(self: &Arc<Self>, stale: Option<Arc<ActiveLogin>>) -> SharedResult {
         let mut state = self.state();
-        if let Some(shared) = state.renewal.as_ref().filter(|shared| shared.peek().is_none()) {
-            return shared.clone();
-        }
+        state.renewal_in_flight().unwrap_or_else(|| self.spawn_renewal(&mut state, stale))
+    }
+
+    fn spawn_renewal(self: &Arc<Self>, state: &mut State, stale: Option<Arc<ActiveLogin>>) -> SharedResult {
         let core = Arc::clone(self);
         // In a task of its own: if it were dropped between the response and saving it, the login would be lost.
         let task = tokio::spawn(async move {
@@ -72,34 +79,57 @@ impl Core {
         }
     }
 
-    /// Joins the login in flight, or starts one.
-    pub(super) async fn start_login(self: &Arc<Self>, reason: LoginReason) -> LoginResult {
+    /// Joins the login in flight, or starts one. Returns `None` if it would be one too many for more scopes.
+    pub(super) fn start_login(self: &Arc<Self>, reason: LoginReason) -> Result<Option<SharedResult>, OAuthError> {
+        let is_unattended = self.settings.is_unattended();
+        let mut state = self.state();
         if reason.is_forced {
-            let mut state = self.state();
             state.backoff.reset();
             state.step_ups = StepUps::default();
         }
-        if self.settings.is_unattended() {
-            let stale = {
-                let mut state = self.state();
-                state.backoff.check(Instant::now())?;
-                if !reason.challenges.is_empty() {
-                    state.challenges = reason.challenges;
-                }
-                state.active.clone()
-            };
-            return self.start_renewal(stale).await;
+        let joined = if is_unattended { state.renewal_in_flight() } else { state.login_in_flight() };
+        if joined.is_some() {
+            return Ok(joined);
         }
-        let shared = {
-            let mut state = self.state();
-            let joined = state.login.as_ref().and_then(WeakShared::upgrade).filter(|shared| shared.peek().is_none());
-            joined.unwrap_or_else(|| {
-                let core = Arc::clone(self);
-                let shared = async move { core.log_in(reason).await }.boxed().shared();
-                state.login = shared.downgrade();
-                shared
-            })
-        };
-        shared.await
+        if let Some(active) = state.active.as_ref().filter(|active| reason.is_met_by(active)) {
+            return Ok(Some(ready(Ok(Some(Arc::clone(active)))).boxed().shared()));
+        }
+        if is_unattended {
+            state.backoff.check(Instant::now())?;
+        }
+        // Calls that join a login are not attempts of their own.
+        if let Some(StepUp { needed, granted }) = &reason.step_up
+            && !state.step_ups.begin(needed, granted)
+        {
+            return Ok(None);
+        }
+        if is_unattended {
+            if !reason.challenges.is_empty() {
+                state.challenges = reason.challenges;
+            }
+            let stale = state.active.clone();
+            return Ok(Some(self.spawn_renewal(&mut state, stale)));
+        }
+        let core = Arc::clone(self);
+        let shared = async move { core.log_in(reason).await }.boxed().shared();
+        state.login = shared.downgrade();
+        Ok(Some(shared))
+    }
+}
+
+impl LoginReason {
+    /// Whether another call has obtained these tokens since the server refused the request.
+    fn is_met_by(&self, active: &ActiveLogin) -> bool {
+        !self.is_forced && self.refused.as_ref() != Some(&active.credential) && active.freshness() != Freshness::Expired
+    }
+}
+
+impl State {
+    fn renewal_in_flight(&self) -> Option<SharedResult> {
+        self.renewal.clone().filter(|shared| shared.peek().is_none())
+    }
+
+    fn login_in_flight(&self) -> Option<SharedResult> {
+        self.login.as_ref().and_then(WeakShared::upgrade).filter(|shared| shared.peek().is_none())
     }
 }

@@ -36,7 +36,7 @@ impl Core {
         }
         let key = self.dpop_key(saved.grant.as_ref())?;
         // With more scopes it is the same user; otherwise it may be another.
-        let same = saved.grant.as_ref().filter(|_| reason.is_step_up).map(|saved| Arc::clone(&saved.id));
+        let same = saved.grant.as_ref().filter(|_| reason.step_up.is_some()).map(|saved| Arc::clone(&saved.id));
         let context = SaveContext { id: same.unwrap_or_else(|| unique_id().into()), key: key.clone() };
         let stored = Stored {
             registrations: self.logins.registrations().await?,

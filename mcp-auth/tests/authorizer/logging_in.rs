@@ -180,6 +180,37 @@ async fn step_ups_that_help_are_not_limited_and_those_in_vain_are() {
     assert_eq!(asked(), 9 + 2 + 2);
 }
 
+// covers: AU-44
+#[tokio::test]
+async fn calls_that_need_the_same_scopes_share_one_step_up() {
+    let servers = Servers::start().await;
+    let agreeing = Agreeing { delay: Duration::from_millis(300), ..Agreeing::default() };
+    let oauth = oauth(&servers).prompt(agreeing.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    let call_many = async || {
+        let calls = (0..8).map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { ping(&client).await })
+        });
+        let mut accepted = 0;
+        for call in calls.collect::<Vec<_>>() {
+            accepted += usize::from(call.await.unwrap().is_ok());
+        }
+        accepted
+    };
+    servers.ledger().needed_scope = Some("books:write".to_owned());
+    assert_eq!(call_many().await, 8, "no call fails while the login that helps is in flight");
+    assert_eq!(*agreeing.asked.lock().unwrap(), 2);
+
+    // Calls in vain use up one attempt together, so there are others for other scopes.
+    servers.ledger().granted_scope = Some("books:write".to_owned());
+    servers.ledger().needed_scope = Some("books:delete".to_owned());
+    assert_eq!(call_many().await, 0);
+    servers.ledger().granted_scope = None;
+    servers.ledger().needed_scope = Some("books:list".to_owned());
+    assert_eq!(call_many().await, 8);
+}
+
 #[tokio::test]
 async fn tokens_of_a_login_that_the_server_refuses_do_not_lead_to_another_login() {
     let servers = Servers::start().await;
