@@ -32,8 +32,10 @@ pub(super) struct State {
     /// Why the last login has ended.
     pub(super) ended: Option<LoginError>,
     /// The refresh in flight, in a task of its own.
-    pub(super) renewal: Option<SharedResult>,
-    /// The login in flight, as long as a call waits for it.
+    pub(super) refresh: Option<SharedResult>,
+    /// The login without a user in flight that was asked for, in a task of its own.
+    pub(super) unattended_login: Option<SharedResult>,
+    /// The login of a user in flight, as long as a call waits for it.
     pub(super) login: Option<WeakSharedResult>,
     pub(super) step_ups: StepUps,
     /// The nonce of the server for proofs.

@@ -12,6 +12,7 @@ use super::error::OAuthError;
 use super::login_run::dpop_key;
 use super::logins::SaveContext;
 use super::record::{SavedGrant, SavedLogin};
+use super::single_flight::{LoginResult, Renewal};
 use crate::client::{Action, LoginError, Refresh, Save};
 use crate::store::StoreError;
 
@@ -25,19 +26,17 @@ impl Core {
     /// Replaces tokens that are about to expire, or that the server refused. Returns `None` if only a login of a user helps.
     ///
     /// It must run to its end once a request was sent, so it runs in a task of its own.
-    pub(super) async fn renew(
-        self: &Arc<Self>,
-        stale: Option<Arc<ActiveLogin>>,
-    ) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
+    pub(super) async fn renew(self: &Arc<Self>, stale: Option<Arc<ActiveLogin>>, renewal: Renewal) -> LoginResult {
         let stale = stale.as_deref();
+        let is_refresh = matches!(renewal, Renewal::Refresh);
         // Without the lock first: most of the time another process has refreshed them.
-        if let Some(renewed) = self.adopt_newer(&self.logins.load().await?, stale)? {
+        if is_refresh && let Some(renewed) = self.adopt_newer(&self.logins.load().await?, stale)? {
             return Ok(Some(renewed));
         }
         let locked = tokio::time::timeout(LOCK_TIMEOUT, self.logins.lock()).await;
         let lock = locked.unwrap_or_else(|_| Err(StoreError::Locked { store: "the login".to_owned() }))?;
         let saved = self.logins.load().await?;
-        if let Some(renewed) = self.adopt_newer(&saved, stale)? {
+        if is_refresh && let Some(renewed) = self.adopt_newer(&saved, stale)? {
             return Ok(Some(renewed));
         }
         // Tokens that could not be saved are newer than those of the store.
@@ -48,7 +47,7 @@ impl Core {
         // Tokens that were refreshed a moment ago and are replaced already were refused: another refresh does not help.
         let was_refused = stale.is_some_and(ActiveLogin::is_refused_refresh);
         let refreshed = match &grant {
-            Some(grant) if grant.grant.tokens.refresh_token.is_some() && !was_refused => {
+            Some(grant) if is_refresh && grant.grant.tokens.refresh_token.is_some() && !was_refused => {
                 let refreshed = self.refresh(grant.clone()).await;
                 let is_successful = matches!(refreshed, Ok(Some(_)));
                 self.settings.observe(&Observation::TokenRefresh { is_successful });
@@ -57,7 +56,13 @@ impl Core {
             _ => Ok(None),
         };
         let renewed = match refreshed {
-            Ok(None) if self.settings.is_unattended() => self.log_in_unattended(grant, saved).await.map(Some),
+            Ok(None) if self.settings.is_unattended() => {
+                let challenges = match renewal {
+                    Renewal::Refresh => self.challenges(),
+                    Renewal::Login { challenges } => challenges,
+                };
+                self.log_in_unattended(grant, saved, challenges).await.map(Some)
+            }
             refreshed => refreshed,
         };
         drop(lock);

@@ -37,21 +37,36 @@ pub(super) struct StepUp {
     pub(super) granted: Scopes,
 }
 
+/// How tokens are replaced without a user.
+pub(super) enum Renewal {
+    /// With the tokens of the store if they are newer, with the refresh token, or with a login if neither is possible.
+    Refresh,
+    /// With a login, because a refresh obtains no other scopes.
+    Login { challenges: Vec<Challenge> },
+}
+
 impl Core {
-    /// Returns the refresh in flight, and starts one if there is none.
+    /// Returns the refresh or the login in flight, and starts a refresh if there is none.
     pub(super) fn start_renewal(self: &Arc<Self>, stale: Option<Arc<ActiveLogin>>) -> SharedResult {
         let mut state = self.state();
-        state.renewal_in_flight().unwrap_or_else(|| self.spawn_renewal(&mut state, stale))
+        let joined = state.renewal_in_flight(true).or_else(|| state.renewal_in_flight(false));
+        joined.unwrap_or_else(|| self.spawn_renewal(&mut state, stale, Renewal::Refresh))
     }
 
-    fn spawn_renewal(self: &Arc<Self>, state: &mut State, stale: Option<Arc<ActiveLogin>>) -> SharedResult {
+    fn spawn_renewal(
+        self: &Arc<Self>,
+        state: &mut State,
+        stale: Option<Arc<ActiveLogin>>,
+        renewal: Renewal,
+    ) -> SharedResult {
+        let is_login = matches!(renewal, Renewal::Login { .. });
         let core = Arc::clone(self);
         // In a task of its own: if it were dropped between the response and saving it, the login would be lost.
         let task = tokio::spawn(async move {
-            let renewed = core.renew(stale).await;
+            let renewed = core.renew(stale, renewal).await;
             let mut state = core.state();
             // It is not polled if no call waits for it, so it does not know that the task is over.
-            state.renewal = None;
+            *state.renewal_mut(is_login) = None;
             if let Err(error) = &renewed {
                 let random = getrandom::u32().unwrap_or_default();
                 state.backoff.fail(Instant::now(), error.clone(), random);
@@ -60,7 +75,7 @@ impl Core {
             renewed
         });
         let shared = async move { task.await.unwrap_or(Err(OAuthError::Shutdown)) }.boxed().shared();
-        state.renewal = Some(shared.clone());
+        *state.renewal_mut(is_login) = Some(shared.clone());
         shared
     }
 
@@ -87,7 +102,13 @@ impl Core {
             state.backoff.reset();
             state.step_ups = StepUps::default();
         }
-        let joined = if is_unattended { state.renewal_in_flight() } else { state.login_in_flight() };
+        // A refresh obtains neither more scopes nor a new login.
+        let needs_login = reason.is_forced || reason.step_up.is_some();
+        let joined = match is_unattended {
+            true if needs_login => state.renewal_in_flight(true),
+            true => state.renewal_in_flight(true).or_else(|| state.renewal_in_flight(false)),
+            false => state.login_in_flight(),
+        };
         if joined.is_some() {
             return Ok(joined);
         }
@@ -108,7 +129,11 @@ impl Core {
                 state.challenges = reason.challenges;
             }
             let stale = state.active.clone();
-            return Ok(Some(self.spawn_renewal(&mut state, stale)));
+            let renewal = match needs_login {
+                true => Renewal::Login { challenges: state.challenges.clone() },
+                false => Renewal::Refresh,
+            };
+            return Ok(Some(self.spawn_renewal(&mut state, stale, renewal)));
         }
         let core = Arc::clone(self);
         let shared = async move { core.log_in(reason).await }.boxed().shared();
@@ -125,8 +150,13 @@ impl LoginReason {
 }
 
 impl State {
-    fn renewal_in_flight(&self) -> Option<SharedResult> {
-        self.renewal.clone().filter(|shared| shared.peek().is_none())
+    const fn renewal_mut(&mut self, is_login: bool) -> &mut Option<SharedResult> {
+        if is_login { &mut self.unattended_login } else { &mut self.refresh }
+    }
+
+    fn renewal_in_flight(&self, is_login: bool) -> Option<SharedResult> {
+        let renewal = if is_login { &self.unattended_login } else { &self.refresh };
+        renewal.clone().filter(|shared| shared.peek().is_none())
     }
 
     fn login_in_flight(&self) -> Option<SharedResult> {
