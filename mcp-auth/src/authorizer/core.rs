@@ -44,6 +44,17 @@ pub(super) struct State {
     pub(super) challenges: Vec<Challenge>,
     /// When to try to refresh, or to log in without a user, again.
     pub(super) backoff: Backoff,
+    /// How often the user has logged out. Tokens that were requested before the last time must not be used.
+    pub(super) generation: u64,
+}
+
+impl State {
+    /// Forgets the tokens and returns them. What is in flight is not joined any more, and its tokens are not used.
+    pub(super) fn log_out(&mut self) -> Option<Arc<ActiveLogin>> {
+        self.generation += 1;
+        (self.login, self.refresh, self.unattended_login) = (None, None, None);
+        self.active.take()
+    }
 }
 
 impl Core {
@@ -55,8 +66,12 @@ impl Core {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn set_active(&self, active: Option<Arc<ActiveLogin>>) {
+    /// Sets the tokens in use. Returns an error if the user has logged out since they were requested.
+    pub(super) fn set_active(&self, active: Option<Arc<ActiveLogin>>, generation: u64) -> Result<(), OAuthError> {
         let mut state = self.state();
+        if state.generation != generation {
+            return Err(OAuthError::LoggedOut);
+        }
         if active.is_some() {
             state.ended = None;
             state.backoff.reset();
@@ -65,6 +80,12 @@ impl Core {
         state.is_loaded = true;
         drop(state);
         drop(earlier);
+        Ok(())
+    }
+
+    /// Returns an error if the user has logged out since then.
+    pub(super) fn check_generation(&self, generation: u64) -> Result<(), OAuthError> {
+        if self.state().generation == generation { Ok(()) } else { Err(OAuthError::LoggedOut) }
     }
 
     pub(super) fn set_ended(&self, error: LoginError) {
@@ -87,11 +108,16 @@ impl Core {
     }
 
     /// Uses the tokens of a login, which were saved.
-    pub(super) fn use_login(&self, grant: Grant, context: SaveContext) -> Result<Arc<ActiveLogin>, OAuthError> {
+    pub(super) fn use_login(
+        &self,
+        grant: Grant,
+        context: SaveContext,
+        generation: u64,
+    ) -> Result<Arc<ActiveLogin>, OAuthError> {
         let key = context.key.filter(|_| grant.is_dpop_bound());
         let saved = SavedGrant { grant, issued_at: clock::now(), id: context.id, key };
         let active = self.activate(saved, Origin::Login, true)?;
-        self.set_active(Some(Arc::clone(&active)));
+        self.set_active(Some(Arc::clone(&active)), generation)?;
         tracing::debug!(server = %self.settings.server_name, "logged in");
         Ok(active)
     }
@@ -114,17 +140,18 @@ impl Core {
 
     /// Returns the tokens in use, which are read from the store the first time.
     pub(super) async fn active(&self) -> LoginResult {
-        {
+        let generation = {
             let state = self.state();
             if state.is_loaded {
                 return Ok(state.active.clone());
             }
-        }
+            state.generation
+        };
         let saved = self.logins.load().await?;
         let loaded = saved.grant.map(|grant| self.activate(grant, Origin::Store, true)).transpose()?;
         let mut state = self.state();
-        // A login or a refresh may have been faster.
-        if !state.is_loaded {
+        // A login, a refresh or a log-out may have been faster.
+        if !state.is_loaded && state.generation == generation {
             (state.active, state.is_loaded) = (loaded, true);
         }
         Ok(state.active.clone())

@@ -39,6 +39,8 @@ pub(super) struct LoginStart {
     pub(super) context: SaveContext,
     /// The right to ask the user. Without it, the caller has the right to replace the tokens.
     pub(super) prompt_lock: Option<StoreLock>,
+    /// How often the user had logged out before.
+    pub(super) generation: u64,
 }
 
 /// A login that runs.
@@ -48,6 +50,7 @@ pub(super) struct LoginRun {
     key: Option<Arc<SigningKey>>,
     context: SaveContext,
     prompt_lock: Option<StoreLock>,
+    generation: u64,
 }
 
 /// What an exchange comes to.
@@ -60,7 +63,8 @@ enum Exchanged {
 impl LoginRun {
     /// Logs in. The tokens are saved before they are used.
     ///
-    /// If the future is dropped, the login ends, but a request for tokens that was sent is still followed by saving them.
+    /// If the future is dropped, the login ends, but a request for tokens that was sent is still followed by saving them, or by
+    /// revoking them if the user has logged out.
     pub(super) async fn run(core: Arc<Core>, start: LoginStart) -> Result<Arc<ActiveLogin>, OAuthError> {
         let active = Self::log_in(Arc::clone(&core), start).await;
         core.settings.observe(&Observation::Login { is_successful: active.is_ok() });
@@ -68,7 +72,7 @@ impl LoginRun {
     }
 
     async fn log_in(core: Arc<Core>, start: LoginStart) -> Result<Arc<ActiveLogin>, OAuthError> {
-        let LoginStart { stored, challenges, key, context, prompt_lock } = start;
+        let LoginStart { stored, challenges, key, context, prompt_lock, generation } = start;
         let mut pending = None;
         let flow = match (&core.settings.flow, &core.settings.interaction) {
             (Some(flow), _) => flow.clone(),
@@ -82,7 +86,7 @@ impl LoginRun {
         };
         let config = login_config(&core, flow, key.as_deref())?;
         let login = Login::new(config, stored, &challenges, random()?);
-        Self { core, login, key, context, prompt_lock }.drive(pending).await
+        Self { core, login, key, context, prompt_lock, generation }.drive(pending).await
     }
 
     async fn drive(mut self, mut pending: Option<Box<dyn PendingLogin>>) -> Result<Arc<ActiveLogin>, OAuthError> {
@@ -124,7 +128,7 @@ impl LoginRun {
                     None => self.login.handle_declined(),
                 },
                 Action::Save(save) => self.save(save).await?,
-                Action::Done(grant) => return self.core.use_login(*grant, self.context),
+                Action::Done(grant) => return self.core.use_login(*grant, self.context, self.generation),
                 Action::Failed(error) => return Err(error.into()),
                 // Each action was done and reported, so the login cannot wait for one.
                 Action::Idle => return Err(LoginError::Declined.into()),
@@ -142,7 +146,7 @@ impl LoginRun {
                     Action::Save(save) => self.save(save).await?,
                     Action::Fetch(next) if self.login.must_finish() => break next,
                     Action::Done(grant) => {
-                        return self.core.use_login(*grant, self.context).map(Exchanged::Done);
+                        return self.core.use_login(*grant, self.context, self.generation).map(Exchanged::Done);
                     }
                     next @ (Action::Fetch(_)
                     | Action::OpenBrowser(_)
@@ -168,6 +172,15 @@ impl LoginRun {
         // A refresh of the tokens that are replaced must not be saved after them.
         let needs_lock = matches!(save, Save::Grant(_) | Save::ForgetGrant { .. }) && self.prompt_lock.is_some();
         let lock = if needs_lock { Some(self.core.logins.lock().await?) } else { None };
+        if let Save::Grant(grant) = &save
+            && let Err(error) = self.core.check_generation(self.generation)
+        {
+            drop(lock);
+            if let Err(error) = self.core.revoke(grant.as_ref().clone(), self.key.as_deref()).await {
+                tracing::warn!(server = %self.core.settings.server_name, %error, "tokens were not revoked after a log-out");
+            }
+            return Err(error);
+        }
         self.core.save(save, &self.context).await?;
         drop(lock);
         self.login.handle_saved();

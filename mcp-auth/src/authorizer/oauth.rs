@@ -82,6 +82,8 @@ impl OAuth {
 
     /// Logs out: forgets the tokens, and revokes them if the authorization server supports that.
     ///
+    /// Logins in flight end with [`OAuthError::LoggedOut`], and the tokens that they obtain are revoked, too.
+    ///
     /// # Errors
     ///
     /// Returns an error if the store failed, or the authorization server did not confirm. The tokens are forgotten in the latter

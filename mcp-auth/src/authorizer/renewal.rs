@@ -26,17 +26,24 @@ impl Core {
     /// Replaces tokens that are about to expire, or that the server refused. Returns `None` if only a login of a user helps.
     ///
     /// It must run to its end once a request was sent, so it runs in a task of its own.
-    pub(super) async fn renew(self: &Arc<Self>, stale: Option<Arc<ActiveLogin>>, renewal: Renewal) -> LoginResult {
+    pub(super) async fn renew(
+        self: &Arc<Self>,
+        stale: Option<Arc<ActiveLogin>>,
+        renewal: Renewal,
+        generation: u64,
+    ) -> LoginResult {
         let stale = stale.as_deref();
         let is_refresh = matches!(renewal, Renewal::Refresh);
         // Without the lock first: most of the time another process has refreshed them.
-        if is_refresh && let Some(renewed) = self.adopt_newer(&self.logins.load().await?, stale)? {
+        if is_refresh && let Some(renewed) = self.adopt_newer(&self.logins.load().await?, stale, generation)? {
             return Ok(Some(renewed));
         }
         let locked = tokio::time::timeout(LOCK_TIMEOUT, self.logins.lock()).await;
         let lock = locked.unwrap_or_else(|_| Err(StoreError::Locked { store: "the login".to_owned() }))?;
+        // From here on the user cannot log out, as that takes the lock.
+        self.check_generation(generation)?;
         let saved = self.logins.load().await?;
-        if is_refresh && let Some(renewed) = self.adopt_newer(&saved, stale)? {
+        if is_refresh && let Some(renewed) = self.adopt_newer(&saved, stale, generation)? {
             return Ok(Some(renewed));
         }
         // Tokens that could not be saved are newer than those of the store.
@@ -48,7 +55,7 @@ impl Core {
         let was_refused = stale.is_some_and(ActiveLogin::is_refused_refresh);
         let refreshed = match &grant {
             Some(grant) if is_refresh && grant.grant.tokens.refresh_token.is_some() && !was_refused => {
-                let refreshed = self.refresh(grant.clone()).await;
+                let refreshed = self.refresh(grant.clone(), generation).await;
                 let is_successful = matches!(refreshed, Ok(Some(_)));
                 self.settings.observe(&Observation::TokenRefresh { is_successful });
                 refreshed
@@ -61,14 +68,16 @@ impl Core {
                     Renewal::Refresh => self.challenges(),
                     Renewal::Login { challenges } => challenges,
                 };
-                self.log_in_unattended(grant, saved, challenges).await.map(Some)
+                self.log_in_unattended(grant, saved, challenges, generation).await.map(Some)
             }
             refreshed => refreshed,
         };
+        if matches!(renewed, Ok(None)) {
+            self.set_active(None, generation)?;
+        }
         drop(lock);
         match &renewed {
-            Ok(Some(_)) => {}
-            Ok(None) => self.set_active(None),
+            Ok(_) => {}
             Err(error) => tracing::debug!(server = %self.settings.server_name, %error, "the tokens were not refreshed"),
         }
         renewed
@@ -79,6 +88,7 @@ impl Core {
         &self,
         saved: &SavedLogin,
         stale: Option<&ActiveLogin>,
+        generation: u64,
     ) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
         let Some(grant) = &saved.grant else { return Ok(None) };
         if stale.is_some_and(|stale| stale.has_tokens_of(grant) || !stale.is_saved) {
@@ -88,12 +98,12 @@ impl Core {
         if active.freshness() != Freshness::Fresh {
             return Ok(None);
         }
-        self.set_active(Some(Arc::clone(&active)));
+        self.set_active(Some(Arc::clone(&active)), generation)?;
         Ok(Some(active))
     }
 
     /// Refreshes tokens. The caller has the lock.
-    async fn refresh(&self, saved: SavedGrant) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
+    async fn refresh(&self, saved: SavedGrant, generation: u64) -> LoginResult {
         let SavedGrant { grant, id, key, .. } = saved;
         let context = SaveContext { id: Arc::clone(&id), key: key.clone() };
         let described = key.as_deref().map(|key| dpop_key(key, self.settings.requires_dpop));
@@ -116,7 +126,7 @@ impl Core {
                     let key = key.filter(|_| grant.is_dpop_bound());
                     let saved = SavedGrant { grant: *grant, issued_at: clock::now(), id, key };
                     let active = self.activate(saved, Origin::Refresh, is_saved)?;
-                    self.set_active(Some(Arc::clone(&active)));
+                    self.set_active(Some(Arc::clone(&active)), generation)?;
                     tracing::debug!(server = %self.settings.server_name, "the tokens were refreshed");
                     return Ok(Some(active));
                 }

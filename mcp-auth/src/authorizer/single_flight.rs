@@ -60,16 +60,20 @@ impl Core {
         renewal: Renewal,
     ) -> SharedResult {
         let is_login = matches!(renewal, Renewal::Login { .. });
+        let generation = state.generation;
         let core = Arc::clone(self);
         // In a task of its own: if it were dropped between the response and saving it, the login would be lost.
         let task = tokio::spawn(async move {
-            let renewed = core.renew(stale, renewal).await;
+            let renewed = core.renew(stale, renewal, generation).await;
             let mut state = core.state();
-            // It is not polled if no call waits for it, so it does not know that the task is over.
-            *state.renewal_mut(is_login) = None;
-            if let Err(error) = &renewed {
-                let random = getrandom::u32().unwrap_or_default();
-                state.backoff.fail(Instant::now(), error.clone(), random);
+            // After a log-out there may be another one in its place.
+            if state.generation == generation {
+                // It is not polled if no call waits for it, so it does not know that the task is over.
+                *state.renewal_mut(is_login) = None;
+                if let Err(error) = &renewed {
+                    let random = getrandom::u32().unwrap_or_default();
+                    state.backoff.fail(Instant::now(), error.clone(), random);
+                }
             }
             drop(state);
             renewed
@@ -135,8 +139,8 @@ impl Core {
             };
             return Ok(Some(self.spawn_renewal(&mut state, stale, renewal)));
         }
-        let core = Arc::clone(self);
-        let shared = async move { core.log_in(reason).await }.boxed().shared();
+        let (core, generation) = (Arc::clone(self), state.generation);
+        let shared = async move { core.log_in(reason, generation).await }.boxed().shared();
         state.login = shared.downgrade();
         Ok(Some(shared))
     }

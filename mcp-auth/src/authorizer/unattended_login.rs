@@ -19,6 +19,7 @@ impl Core {
         grant: Option<SavedGrant>,
         saved: SavedLogin,
         challenges: Vec<Challenge>,
+        generation: u64,
     ) -> Result<Arc<ActiveLogin>, OAuthError> {
         let key = self.dpop_key(grant.as_ref())?;
         let id = grant.as_ref().map_or_else(|| unique_id().into(), |grant| Arc::clone(&grant.id));
@@ -29,7 +30,7 @@ impl Core {
             requested_scopes: saved.requested_scopes,
         };
         let context = SaveContext { id, key: key.clone() };
-        let start = LoginStart { stored, challenges, key, context, prompt_lock: None };
+        let start = LoginStart { stored, challenges, key, context, prompt_lock: None, generation };
         LoginRun::run(Arc::clone(self), start).await
     }
 }

@@ -13,14 +13,15 @@ use crate::client::Stored;
 
 impl Core {
     /// Lets the user log in.
-    pub(super) async fn log_in(self: &Arc<Self>, reason: LoginReason) -> LoginResult {
+    pub(super) async fn log_in(self: &Arc<Self>, reason: LoginReason, generation: u64) -> LoginResult {
         let timeout = self.settings.login_timeout;
-        let login = tokio::time::timeout(timeout, self.ask_user(reason)).await;
+        let login = tokio::time::timeout(timeout, self.ask_user(reason, generation)).await;
         login.unwrap_or(Err(OAuthError::TimedOut(timeout)))
     }
 
-    async fn ask_user(self: &Arc<Self>, reason: LoginReason) -> LoginResult {
+    async fn ask_user(self: &Arc<Self>, reason: LoginReason, generation: u64) -> LoginResult {
         let lock = self.logins.lock_prompt().await?;
+        self.check_generation(generation)?;
         let saved = self.logins.load().await?;
         // Another process may have logged in while this one waited.
         if let Some(grant) = saved.grant.as_ref().filter(|_| !reason.is_forced) {
@@ -30,7 +31,7 @@ impl Core {
                 .is_some_and(|refused| refused.token() == grant.grant.tokens.access_token.expose());
             let other = self.activate(grant.clone(), Origin::Store, true)?;
             if !is_refused && other.freshness() != Freshness::Expired {
-                self.set_active(Some(Arc::clone(&other)));
+                self.set_active(Some(Arc::clone(&other)), generation)?;
                 return Ok(Some(other));
             }
         }
@@ -44,7 +45,8 @@ impl Core {
             grant: saved.grant.map(|saved| saved.grant.without_refresh_token()),
             requested_scopes: saved.requested_scopes,
         };
-        let start = LoginStart { stored, challenges: reason.challenges, key, context, prompt_lock: Some(lock) };
+        let start =
+            LoginStart { stored, challenges: reason.challenges, key, context, prompt_lock: Some(lock), generation };
         match LoginRun::run(Arc::clone(self), start).await {
             Ok(active) => Ok(Some(active)),
             Err(OAuthError::NotLoggedIn { .. }) => Err(self.not_logged_in()),
