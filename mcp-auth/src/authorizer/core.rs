@@ -107,16 +107,17 @@ impl Core {
         Ok(Arc::new(active.map_err(invalid)?))
     }
 
-    /// Uses the tokens of a login, which were saved.
+    /// Uses the tokens of a login.
     pub(super) fn use_login(
         &self,
         grant: Grant,
         context: SaveContext,
         generation: u64,
+        is_saved: bool,
     ) -> Result<Arc<ActiveLogin>, OAuthError> {
         let key = context.key.filter(|_| grant.is_dpop_bound());
         let saved = SavedGrant { grant, issued_at: clock::now(), id: context.id, key };
-        let active = self.activate(saved, Origin::Login, true)?;
+        let active = self.activate(saved, Origin::Login, is_saved)?;
         self.set_active(Some(Arc::clone(&active)), generation)?;
         tracing::debug!(server = %self.settings.server_name, "logged in");
         Ok(active)
@@ -131,6 +132,11 @@ impl Core {
             Some(key) => Ok(Some(key)),
             None => Ok(Some(Arc::new(SigningKey::generate()?))),
         }
+    }
+
+    /// Returns the tokens in use if they could not be saved. They are newer than those of the store.
+    pub(super) fn unsaved(&self) -> Option<SavedGrant> {
+        self.state().active.as_ref().filter(|active| !active.is_saved).map(|active| active.saved.clone())
     }
 
     pub(super) fn not_logged_in(&self) -> OAuthError {

@@ -27,8 +27,15 @@ impl Core {
         self.revoke(grant, key.as_deref()).await
     }
 
+    /// Revokes tokens that a login obtained after the user had logged out.
+    pub(super) async fn revoke_unused(&self, grant: Grant, key: Option<&SigningKey>) {
+        if let Err(error) = self.revoke(grant, key).await {
+            tracing::warn!(server = %self.settings.server_name, %error, "tokens were not revoked after a log-out");
+        }
+    }
+
     /// Revokes tokens that are not in the store.
-    pub(super) async fn revoke(&self, grant: Grant, key: Option<&SigningKey>) -> Result<(), OAuthError> {
+    async fn revoke(&self, grant: Grant, key: Option<&SigningKey>) -> Result<(), OAuthError> {
         let mut revocation = Revocation::new(grant);
         loop {
             match revocation.poll() {

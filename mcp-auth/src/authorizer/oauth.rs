@@ -59,6 +59,8 @@ impl OAuth {
 
     /// Logs in now, instead of with the first request that the server refuses. Replaces an earlier login.
     ///
+    /// Tokens that the store fails to save are used until the process ends, and saved when they are refreshed.
+    ///
     /// # Errors
     ///
     /// Returns an error if the login failed. An earlier login is kept then.

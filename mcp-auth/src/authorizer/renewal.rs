@@ -46,11 +46,7 @@ impl Core {
         if is_refresh && let Some(renewed) = self.adopt_newer(&saved, stale, generation)? {
             return Ok(Some(renewed));
         }
-        // Tokens that could not be saved are newer than those of the store.
-        let grant = match stale {
-            Some(stale) if !stale.is_saved => Some(stale.saved.clone()),
-            _ => saved.grant.clone(),
-        };
+        let grant = self.unsaved().or_else(|| saved.grant.clone());
         // Tokens that were refreshed a moment ago and are replaced already were refused: another refresh does not help.
         let was_refused = stale.is_some_and(ActiveLogin::is_refused_refresh);
         let refreshed = match &grant {

@@ -23,8 +23,9 @@ impl Core {
         let lock = self.logins.lock_prompt().await?;
         self.check_generation(generation)?;
         let saved = self.logins.load().await?;
+        let unsaved = self.unsaved();
         // Another process may have logged in while this one waited.
-        if let Some(grant) = saved.grant.as_ref().filter(|_| !reason.is_forced) {
+        if let Some(grant) = saved.grant.as_ref().filter(|_| !reason.is_forced && unsaved.is_none()) {
             let is_refused = reason
                 .refused
                 .as_ref()
@@ -35,14 +36,15 @@ impl Core {
                 return Ok(Some(other));
             }
         }
-        let key = self.dpop_key(saved.grant.as_ref())?;
+        let earlier = unsaved.or(saved.grant);
+        let key = self.dpop_key(earlier.as_ref())?;
         // With more scopes it is the same user; otherwise it may be another.
-        let same = saved.grant.as_ref().filter(|_| reason.step_up.is_some()).map(|saved| Arc::clone(&saved.id));
+        let same = earlier.as_ref().filter(|_| reason.step_up.is_some()).map(|saved| Arc::clone(&saved.id));
         let context = SaveContext { id: same.unwrap_or_else(|| unique_id().into()), key: key.clone() };
         let stored = Stored {
             registrations: self.logins.registrations().await?,
             // It was refreshed before, if it could be.
-            grant: saved.grant.map(|saved| saved.grant.without_refresh_token()),
+            grant: earlier.map(|saved| saved.grant.without_refresh_token()),
             requested_scopes: saved.requested_scopes,
         };
         let start =
