@@ -124,7 +124,7 @@ impl Core {
         }
         // Calls that join a login are not attempts of their own.
         if let Some(StepUp { needed, granted }) = &reason.step_up
-            && !state.step_ups.begin(needed, granted)
+            && !state.step_ups.begin(Instant::now(), needed, granted)
         {
             return Ok(None);
         }
