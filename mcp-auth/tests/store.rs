@@ -232,6 +232,25 @@ async fn a_temporary_file_of_a_killed_process_is_no_obstacle() {
 }
 
 #[tokio::test]
+async fn files_of_other_stores_in_the_directory_are_not_removed() {
+    let directory = Directory::new("others");
+    let store = FileStore::new(directory.path().with_file_name("logins"));
+    store.save(&key("a"), &record("1")).await.unwrap();
+    let others = ["logins.json.7-0-0123456789abcdef.tmp", "logins.tmp", "logins.7.tmp", "logins.7-0-0-0.tmp"];
+    let others = others.map(|name| directory.path().with_file_name(name));
+    for other in &others {
+        std::fs::write(other, "of another program").unwrap();
+    }
+    let own = directory.path().with_file_name("logins.7-0-0123456789abcdef.tmp");
+    std::fs::write(&own, "of a killed process").unwrap();
+    store.save(&key("a"), &record("2")).await.unwrap();
+    assert!(!own.exists());
+    for other in &others {
+        assert!(other.exists(), "{}", other.display());
+    }
+}
+
+#[tokio::test]
 async fn a_place_that_cannot_be_written_is_an_error_that_names_it() {
     let directory = Directory::new("place");
     std::fs::create_dir_all(&directory.0).unwrap();

@@ -11,7 +11,7 @@ use super::clock;
 use super::core::Core;
 use super::error::OAuthError;
 use super::sender::{DPOP_NONCE, unique_id};
-use super::single_flight::LoginReason;
+use super::single_flight::{LoginReason, StepUp};
 use crate::Challenge;
 use crate::client::LoginError;
 use crate::jose::DpopClaims;
@@ -53,12 +53,7 @@ impl Core {
             if Some(&active.credential) != refused.as_ref() && active.freshness() != Freshness::Expired {
                 return Ok(Some(active.credential.clone()));
             }
-            if is_step_up {
-                let needed = challenges.iter().find_map(Challenge::scope).unwrap_or_default();
-                if !self.state().step_ups.begin(&needed, &active.saved.grant.tokens.scopes) {
-                    return Ok(None);
-                }
-            } else {
+            if !is_step_up {
                 // Tokens that were never accepted are not refreshed again, or obtained again and again.
                 let is_new = !active.is_accepted() && refused.is_some();
                 if is_new && active.origin == Origin::Login {
@@ -73,8 +68,13 @@ impl Core {
                 }
             }
         }
-        let reason = LoginReason { refused, challenges, is_step_up, is_forced: false };
-        match self.start_login(reason).await? {
+        let step_up = active.filter(|_| is_step_up).map(|active| StepUp {
+            needed: challenges.iter().find_map(Challenge::scope).unwrap_or_default(),
+            granted: active.saved.grant.tokens.scopes.clone(),
+        });
+        let reason = LoginReason { refused, challenges, step_up, is_forced: false };
+        let Some(login) = self.start_login(reason)? else { return Ok(None) };
+        match login.await? {
             Some(active) => {
                 if is_step_up {
                     self.state().step_ups.finish(&active.credential);

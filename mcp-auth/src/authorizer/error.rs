@@ -56,6 +56,9 @@ pub enum OAuthError {
         /// How to log in.
         hint: String,
     },
+    /// The user logged out while tokens were requested. They are not used.
+    #[error("the user logged out")]
+    LoggedOut,
     /// A task of the runtime was cancelled, as it shuts down.
     #[error("the runtime shuts down")]
     Shutdown,

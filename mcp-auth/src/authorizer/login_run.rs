@@ -15,7 +15,8 @@ use super::logins::SaveContext;
 use super::prompt::{DevicePrompt, LoginPrompt, PendingLogin, PromptError};
 use super::sender::random;
 use crate::client::{
-    Action, AssertionRequest, DeviceCode, DpopKey, Flow, HttpRequest, Login, LoginConfig, LoginError, Save, Stored,
+    Action, AssertionRequest, DeviceCode, DpopKey, Flow, Grant, HttpRequest, Login, LoginConfig, LoginError, Save,
+    Stored,
 };
 use crate::jose::SigningKey;
 use crate::store::StoreLock;
@@ -39,6 +40,8 @@ pub(super) struct LoginStart {
     pub(super) context: SaveContext,
     /// The right to ask the user. Without it, the caller has the right to replace the tokens.
     pub(super) prompt_lock: Option<StoreLock>,
+    /// How often the user had logged out before.
+    pub(super) generation: u64,
 }
 
 /// A login that runs.
@@ -48,6 +51,9 @@ pub(super) struct LoginRun {
     key: Option<Arc<SigningKey>>,
     context: SaveContext,
     prompt_lock: Option<StoreLock>,
+    generation: u64,
+    /// Whether the store has the tokens.
+    is_saved: bool,
 }
 
 /// What an exchange comes to.
@@ -58,9 +64,10 @@ enum Exchanged {
 }
 
 impl LoginRun {
-    /// Logs in. The tokens are saved before they are used.
+    /// Logs in. The tokens are saved before they are used, if the store does not fail.
     ///
-    /// If the future is dropped, the login ends, but a request for tokens that was sent is still followed by saving them.
+    /// If the future is dropped, the login ends, but a request for tokens that was sent is still followed by saving them, or by
+    /// revoking them if the user has logged out.
     pub(super) async fn run(core: Arc<Core>, start: LoginStart) -> Result<Arc<ActiveLogin>, OAuthError> {
         let active = Self::log_in(Arc::clone(&core), start).await;
         core.settings.observe(&Observation::Login { is_successful: active.is_ok() });
@@ -68,7 +75,7 @@ impl LoginRun {
     }
 
     async fn log_in(core: Arc<Core>, start: LoginStart) -> Result<Arc<ActiveLogin>, OAuthError> {
-        let LoginStart { stored, challenges, key, context, prompt_lock } = start;
+        let LoginStart { stored, challenges, key, context, prompt_lock, generation } = start;
         let mut pending = None;
         let flow = match (&core.settings.flow, &core.settings.interaction) {
             (Some(flow), _) => flow.clone(),
@@ -82,7 +89,7 @@ impl LoginRun {
         };
         let config = login_config(&core, flow, key.as_deref())?;
         let login = Login::new(config, stored, &challenges, random()?);
-        Self { core, login, key, context, prompt_lock }.drive(pending).await
+        Self { core, login, key, context, prompt_lock, generation, is_saved: true }.drive(pending).await
     }
 
     async fn drive(mut self, mut pending: Option<Box<dyn PendingLogin>>) -> Result<Arc<ActiveLogin>, OAuthError> {
@@ -124,7 +131,7 @@ impl LoginRun {
                     None => self.login.handle_declined(),
                 },
                 Action::Save(save) => self.save(save).await?,
-                Action::Done(grant) => return self.core.use_login(*grant, self.context),
+                Action::Done(grant) => return self.finish(*grant).await,
                 Action::Failed(error) => return Err(error.into()),
                 // Each action was done and reported, so the login cannot wait for one.
                 Action::Idle => return Err(LoginError::Declined.into()),
@@ -142,7 +149,7 @@ impl LoginRun {
                     Action::Save(save) => self.save(save).await?,
                     Action::Fetch(next) if self.login.must_finish() => break next,
                     Action::Done(grant) => {
-                        return self.core.use_login(*grant, self.context).map(Exchanged::Done);
+                        return self.finish(*grant).await.map(Exchanged::Done);
                     }
                     next @ (Action::Fetch(_)
                     | Action::OpenBrowser(_)
@@ -164,14 +171,44 @@ impl LoginRun {
         }
     }
 
+    /// Saves a change. If the store fails, the login goes on without it: what the authorization server issued is issued once.
     async fn save(&mut self, save: Save) -> Result<(), OAuthError> {
+        let is_grant = matches!(save, Save::Grant(_));
         // A refresh of the tokens that are replaced must not be saved after them.
-        let needs_lock = matches!(save, Save::Grant(_) | Save::ForgetGrant { .. }) && self.prompt_lock.is_some();
-        let lock = if needs_lock { Some(self.core.logins.lock().await?) } else { None };
-        self.core.save(save, &self.context).await?;
-        drop(lock);
+        let needs_lock = (is_grant || matches!(save, Save::ForgetGrant { .. })) && self.prompt_lock.is_some();
+        let lock = if needs_lock { self.core.logins.lock().await.map(Some) } else { Ok(None) };
+        if let Save::Grant(grant) = &save
+            && let Err(error) = self.core.check_generation(self.generation)
+        {
+            drop(lock);
+            self.core.revoke_unused(grant.as_ref().clone(), self.key.as_deref()).await;
+            return Err(error);
+        }
+        let saved = match lock {
+            Ok(lock) => {
+                let saved = self.core.save(save, &self.context).await;
+                drop(lock);
+                saved
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = saved {
+            tracing::warn!(server = %self.core.settings.server_name, %error, "the result of a login is kept in memory only");
+            self.is_saved &= !is_grant;
+        }
         self.login.handle_saved();
         Ok(())
+    }
+
+    /// Uses the tokens.
+    async fn finish(self, grant: Grant) -> Result<Arc<ActiveLogin>, OAuthError> {
+        let Self { core, key, context, generation, is_saved, .. } = self;
+        let used = core.use_login(grant.clone(), context, generation, is_saved);
+        // The log-out has revoked them if the store had them.
+        if !is_saved && matches!(used, Err(OAuthError::LoggedOut)) {
+            core.revoke_unused(grant, key.as_deref()).await;
+        }
+        used
     }
 
     fn show(&self, code: DeviceCode) -> Result<Shown, OAuthError> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use super::core::Core;
 use super::error::OAuthError;
 use super::record::SavedGrant;
-use crate::client::{Action, Revocation};
+use crate::client::{Action, Grant, Revocation};
+use crate::jose::SigningKey;
 
 impl Core {
     /// Forgets the tokens, and revokes them, in a task of its own: tokens that are forgotten cannot be revoked later.
@@ -19,18 +20,30 @@ impl Core {
         let saved = self.logins.load().await?;
         self.logins.remove().await?;
         // Tokens that could not be saved are newer than those of the store.
-        let unsaved = self.state().active.take().filter(|active| !active.is_saved);
+        let unsaved = self.state().log_out().filter(|active| !active.is_saved);
         drop(lock);
         let grant = unsaved.map(|active| active.saved.clone()).or(saved.grant);
         let Some(SavedGrant { grant, key, .. }) = grant else { return Ok(()) };
+        self.revoke(grant, key.as_deref()).await
+    }
+
+    /// Revokes tokens that a login obtained after the user had logged out.
+    pub(super) async fn revoke_unused(&self, grant: Grant, key: Option<&SigningKey>) {
+        if let Err(error) = self.revoke(grant, key).await {
+            tracing::warn!(server = %self.settings.server_name, %error, "tokens were not revoked after a log-out");
+        }
+    }
+
+    /// Revokes tokens that are not in the store.
+    async fn revoke(&self, grant: Grant, key: Option<&SigningKey>) -> Result<(), OAuthError> {
         let mut revocation = Revocation::new(grant);
         loop {
             match revocation.poll() {
-                Action::Fetch(request) => match self.sender.send(request, key.as_deref()).await {
+                Action::Fetch(request) => match self.sender.send(request, key).await {
                     Ok(response) => revocation.handle_response(&response),
                     Err(error) => revocation.handle_failure(error),
                 },
-                // They were removed.
+                // The store does not have them.
                 Action::Save(_) => revocation.handle_saved(),
                 Action::Failed(error) => return Err(error.into()),
                 Action::Done(_)

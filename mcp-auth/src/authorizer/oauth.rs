@@ -59,12 +59,17 @@ impl OAuth {
 
     /// Logs in now, instead of with the first request that the server refuses. Replaces an earlier login.
     ///
+    /// Tokens that the store fails to save are used until the process ends, and saved when they are refreshed.
+    ///
     /// # Errors
     ///
     /// Returns an error if the login failed. An earlier login is kept then.
     pub async fn login(&self) -> Result<(), OAuthError> {
-        let reason = LoginReason { refused: None, challenges: Vec::new(), is_step_up: false, is_forced: true };
-        let logged_in = self.core.start_login(reason).await?;
+        let reason = LoginReason { refused: None, challenges: Vec::new(), step_up: None, is_forced: true };
+        let logged_in = match self.core.start_login(reason)? {
+            Some(login) => login.await?,
+            None => None,
+        };
         logged_in.map(drop).ok_or_else(|| self.core.not_logged_in())
     }
 
@@ -78,6 +83,8 @@ impl OAuth {
     }
 
     /// Logs out: forgets the tokens, and revokes them if the authorization server supports that.
+    ///
+    /// Logins in flight end with [`OAuthError::LoggedOut`], and the tokens that they obtain are revoked, too.
     ///
     /// # Errors
     ///

@@ -12,6 +12,7 @@ use super::error::OAuthError;
 use super::login_run::dpop_key;
 use super::logins::SaveContext;
 use super::record::{SavedGrant, SavedLogin};
+use super::single_flight::{LoginResult, Renewal};
 use crate::client::{Action, LoginError, Refresh, Save};
 use crate::store::StoreError;
 
@@ -28,28 +29,29 @@ impl Core {
     pub(super) async fn renew(
         self: &Arc<Self>,
         stale: Option<Arc<ActiveLogin>>,
-    ) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
+        renewal: Renewal,
+        generation: u64,
+    ) -> LoginResult {
         let stale = stale.as_deref();
+        let is_refresh = matches!(renewal, Renewal::Refresh);
         // Without the lock first: most of the time another process has refreshed them.
-        if let Some(renewed) = self.adopt_newer(&self.logins.load().await?, stale)? {
+        if is_refresh && let Some(renewed) = self.adopt_newer(&self.logins.load().await?, stale, generation)? {
             return Ok(Some(renewed));
         }
         let locked = tokio::time::timeout(LOCK_TIMEOUT, self.logins.lock()).await;
         let lock = locked.unwrap_or_else(|_| Err(StoreError::Locked { store: "the login".to_owned() }))?;
+        // From here on the user cannot log out, as that takes the lock.
+        self.check_generation(generation)?;
         let saved = self.logins.load().await?;
-        if let Some(renewed) = self.adopt_newer(&saved, stale)? {
+        if is_refresh && let Some(renewed) = self.adopt_newer(&saved, stale, generation)? {
             return Ok(Some(renewed));
         }
-        // Tokens that could not be saved are newer than those of the store.
-        let grant = match stale {
-            Some(stale) if !stale.is_saved => Some(stale.saved.clone()),
-            _ => saved.grant.clone(),
-        };
+        let grant = self.unsaved().or_else(|| saved.grant.clone());
         // Tokens that were refreshed a moment ago and are replaced already were refused: another refresh does not help.
         let was_refused = stale.is_some_and(ActiveLogin::is_refused_refresh);
         let refreshed = match &grant {
-            Some(grant) if grant.grant.tokens.refresh_token.is_some() && !was_refused => {
-                let refreshed = self.refresh(grant.clone()).await;
+            Some(grant) if is_refresh && grant.grant.tokens.refresh_token.is_some() && !was_refused => {
+                let refreshed = self.refresh(grant.clone(), generation).await;
                 let is_successful = matches!(refreshed, Ok(Some(_)));
                 self.settings.observe(&Observation::TokenRefresh { is_successful });
                 refreshed
@@ -57,13 +59,21 @@ impl Core {
             _ => Ok(None),
         };
         let renewed = match refreshed {
-            Ok(None) if self.settings.is_unattended() => self.log_in_unattended(grant, saved).await.map(Some),
+            Ok(None) if self.settings.is_unattended() => {
+                let challenges = match renewal {
+                    Renewal::Refresh => self.challenges(),
+                    Renewal::Login { challenges } => challenges,
+                };
+                self.log_in_unattended(grant, saved, challenges, generation).await.map(Some)
+            }
             refreshed => refreshed,
         };
+        if matches!(renewed, Ok(None)) {
+            self.set_active(None, generation)?;
+        }
         drop(lock);
         match &renewed {
-            Ok(Some(_)) => {}
-            Ok(None) => self.set_active(None),
+            Ok(_) => {}
             Err(error) => tracing::debug!(server = %self.settings.server_name, %error, "the tokens were not refreshed"),
         }
         renewed
@@ -74,6 +84,7 @@ impl Core {
         &self,
         saved: &SavedLogin,
         stale: Option<&ActiveLogin>,
+        generation: u64,
     ) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
         let Some(grant) = &saved.grant else { return Ok(None) };
         if stale.is_some_and(|stale| stale.has_tokens_of(grant) || !stale.is_saved) {
@@ -83,12 +94,12 @@ impl Core {
         if active.freshness() != Freshness::Fresh {
             return Ok(None);
         }
-        self.set_active(Some(Arc::clone(&active)));
+        self.set_active(Some(Arc::clone(&active)), generation)?;
         Ok(Some(active))
     }
 
     /// Refreshes tokens. The caller has the lock.
-    async fn refresh(&self, saved: SavedGrant) -> Result<Option<Arc<ActiveLogin>>, OAuthError> {
+    async fn refresh(&self, saved: SavedGrant, generation: u64) -> LoginResult {
         let SavedGrant { grant, id, key, .. } = saved;
         let context = SaveContext { id: Arc::clone(&id), key: key.clone() };
         let described = key.as_deref().map(|key| dpop_key(key, self.settings.requires_dpop));
@@ -111,7 +122,7 @@ impl Core {
                     let key = key.filter(|_| grant.is_dpop_bound());
                     let saved = SavedGrant { grant: *grant, issued_at: clock::now(), id, key };
                     let active = self.activate(saved, Origin::Refresh, is_saved)?;
-                    self.set_active(Some(Arc::clone(&active)));
+                    self.set_active(Some(Arc::clone(&active)), generation)?;
                     tracing::debug!(server = %self.settings.server_name, "the tokens were refreshed");
                     return Ok(Some(active));
                 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, Shared, WeakShared};
+use futures_util::future::{BoxFuture, Shared, WeakShared, ready};
 use mcp_transport_http::Credential;
 use tokio::time::Instant;
 
-use super::active_login::ActiveLogin;
-use super::core::Core;
+use super::active_login::{ActiveLogin, Freshness};
+use super::core::{Core, State};
 use super::error::OAuthError;
 use super::step_ups::StepUps;
-use crate::Challenge;
+use crate::{Challenge, Scopes};
 
 /// What a refresh or a login comes to: tokens, or `None` if only a user can obtain them.
 pub(super) type LoginResult = Result<Option<Arc<ActiveLogin>>, OAuthError>;
@@ -25,35 +25,61 @@ pub(super) struct LoginReason {
     /// The credential that the server refused.
     pub(super) refused: Option<Credential>,
     pub(super) challenges: Vec<Challenge>,
-    /// Whether the tokens are valid and have too few scopes.
-    pub(super) is_step_up: bool,
+    /// Set if the tokens are valid and have too few scopes.
+    pub(super) step_up: Option<StepUp>,
     /// Whether to log in even if another process has done so.
     pub(super) is_forced: bool,
 }
 
+/// Which scopes a request needs, and which it had.
+pub(super) struct StepUp {
+    pub(super) needed: Scopes,
+    pub(super) granted: Scopes,
+}
+
+/// How tokens are replaced without a user.
+pub(super) enum Renewal {
+    /// With the tokens of the store if they are newer, with the refresh token, or with a login if neither is possible.
+    Refresh,
+    /// With a login, because a refresh obtains no other scopes.
+    Login { challenges: Vec<Challenge> },
+}
+
 impl Core {
-    /// Returns the refresh in flight, and starts one if there is none.
+    /// Returns the refresh or the login in flight, and starts a refresh if there is none.
     pub(super) fn start_renewal(self: &Arc<Self>, stale: Option<Arc<ActiveLogin>>) -> SharedResult {
         let mut state = self.state();
-        if let Some(shared) = state.renewal.as_ref().filter(|shared| shared.peek().is_none()) {
-            return shared.clone();
-        }
+        let joined = state.renewal_in_flight(true).or_else(|| state.renewal_in_flight(false));
+        joined.unwrap_or_else(|| self.spawn_renewal(&mut state, stale, Renewal::Refresh))
+    }
+
+    fn spawn_renewal(
+        self: &Arc<Self>,
+        state: &mut State,
+        stale: Option<Arc<ActiveLogin>>,
+        renewal: Renewal,
+    ) -> SharedResult {
+        let is_login = matches!(renewal, Renewal::Login { .. });
+        let generation = state.generation;
         let core = Arc::clone(self);
         // In a task of its own: if it were dropped between the response and saving it, the login would be lost.
         let task = tokio::spawn(async move {
-            let renewed = core.renew(stale).await;
+            let renewed = core.renew(stale, renewal, generation).await;
             let mut state = core.state();
-            // It is not polled if no call waits for it, so it does not know that the task is over.
-            state.renewal = None;
-            if let Err(error) = &renewed {
-                let random = getrandom::u32().unwrap_or_default();
-                state.backoff.fail(Instant::now(), error.clone(), random);
+            // After a log-out there may be another one in its place.
+            if state.generation == generation {
+                // It is not polled if no call waits for it, so it does not know that the task is over.
+                *state.renewal_mut(is_login) = None;
+                if let Err(error) = &renewed {
+                    let random = getrandom::u32().unwrap_or_default();
+                    state.backoff.fail(Instant::now(), error.clone(), random);
+                }
             }
             drop(state);
             renewed
         });
         let shared = async move { task.await.unwrap_or(Err(OAuthError::Shutdown)) }.boxed().shared();
-        state.renewal = Some(shared.clone());
+        *state.renewal_mut(is_login) = Some(shared.clone());
         shared
     }
 
@@ -72,34 +98,72 @@ impl Core {
         }
     }
 
-    /// Joins the login in flight, or starts one.
-    pub(super) async fn start_login(self: &Arc<Self>, reason: LoginReason) -> LoginResult {
+    /// Joins the login in flight, or starts one. Returns `None` if it would be one too many for more scopes.
+    pub(super) fn start_login(self: &Arc<Self>, reason: LoginReason) -> Result<Option<SharedResult>, OAuthError> {
+        let is_unattended = self.settings.is_unattended();
+        let mut state = self.state();
         if reason.is_forced {
-            let mut state = self.state();
             state.backoff.reset();
             state.step_ups = StepUps::default();
         }
-        if self.settings.is_unattended() {
-            let stale = {
-                let mut state = self.state();
-                state.backoff.check(Instant::now())?;
-                if !reason.challenges.is_empty() {
-                    state.challenges = reason.challenges;
-                }
-                state.active.clone()
-            };
-            return self.start_renewal(stale).await;
-        }
-        let shared = {
-            let mut state = self.state();
-            let joined = state.login.as_ref().and_then(WeakShared::upgrade).filter(|shared| shared.peek().is_none());
-            joined.unwrap_or_else(|| {
-                let core = Arc::clone(self);
-                let shared = async move { core.log_in(reason).await }.boxed().shared();
-                state.login = shared.downgrade();
-                shared
-            })
+        // A refresh obtains neither more scopes nor a new login.
+        let needs_login = reason.is_forced || reason.step_up.is_some();
+        let joined = match is_unattended {
+            true if needs_login => state.renewal_in_flight(true),
+            true => state.renewal_in_flight(true).or_else(|| state.renewal_in_flight(false)),
+            false => state.login_in_flight(),
         };
-        shared.await
+        if joined.is_some() {
+            return Ok(joined);
+        }
+        if let Some(active) = state.active.as_ref().filter(|active| reason.is_met_by(active)) {
+            return Ok(Some(ready(Ok(Some(Arc::clone(active)))).boxed().shared()));
+        }
+        if is_unattended {
+            state.backoff.check(Instant::now())?;
+        }
+        // Calls that join a login are not attempts of their own.
+        if let Some(StepUp { needed, granted }) = &reason.step_up
+            && !state.step_ups.begin(Instant::now(), needed, granted)
+        {
+            return Ok(None);
+        }
+        if is_unattended {
+            if !reason.challenges.is_empty() {
+                state.challenges = reason.challenges;
+            }
+            let stale = state.active.clone();
+            let renewal = match needs_login {
+                true => Renewal::Login { challenges: state.challenges.clone() },
+                false => Renewal::Refresh,
+            };
+            return Ok(Some(self.spawn_renewal(&mut state, stale, renewal)));
+        }
+        let (core, generation) = (Arc::clone(self), state.generation);
+        let shared = async move { core.log_in(reason, generation).await }.boxed().shared();
+        state.login = shared.downgrade();
+        Ok(Some(shared))
+    }
+}
+
+impl LoginReason {
+    /// Whether another call has obtained these tokens since the server refused the request.
+    fn is_met_by(&self, active: &ActiveLogin) -> bool {
+        !self.is_forced && self.refused.as_ref() != Some(&active.credential) && active.freshness() != Freshness::Expired
+    }
+}
+
+impl State {
+    const fn renewal_mut(&mut self, is_login: bool) -> &mut Option<SharedResult> {
+        if is_login { &mut self.unattended_login } else { &mut self.refresh }
+    }
+
+    fn renewal_in_flight(&self, is_login: bool) -> Option<SharedResult> {
+        let renewal = if is_login { &self.unattended_login } else { &self.refresh };
+        renewal.clone().filter(|shared| shared.peek().is_none())
+    }
+
+    fn login_in_flight(&self) -> Option<SharedResult> {
+        self.login.as_ref().and_then(WeakShared::upgrade).filter(|shared| shared.peek().is_none())
     }
 }

@@ -1,6 +1,9 @@
 //! Limiting how often more scopes are requested.
 
+use std::time::Duration;
+
 use mcp_transport_http::Credential;
+use tokio::time::Instant;
 
 use crate::Scopes;
 
@@ -8,11 +11,14 @@ use crate::Scopes;
 const MAX_ATTEMPTS: usize = 2;
 /// How often more scopes are requested in vain, whatever the server demands: it can invent others each time.
 const MAX_ATTEMPTS_IN_ALL: usize = 4;
+/// How long after the last attempt all of them are forgotten.
+const FORGET_AFTER: Duration = Duration::from_secs(10 * 60);
 
 /// The attempts to get more scopes since the last one that helped.
 ///
 /// A server that refuses a request whatever the token can do would have a user agree over and over. So there are a few attempts,
-/// and then the refusal is final, until a request is accepted that was repeated with new scopes, or the user logs in again.
+/// and then the refusal is final, until a request is accepted that was repeated with new scopes, the user logs in again, or ten
+/// minutes have passed.
 #[derive(Debug, Default)]
 pub(super) struct StepUps {
     /// The scopes that were needed last.
@@ -21,6 +27,8 @@ pub(super) struct StepUps {
     count: usize,
     /// How often any scopes were requested.
     total: usize,
+    /// When the last attempt was made.
+    last: Option<Instant>,
     /// What the last attempt obtained.
     obtained: Option<Credential>,
 }
@@ -31,7 +39,10 @@ impl StepUps {
     /// `granted` are the scopes of the token that was refused. If they contain all that is needed, more scopes cannot help,
     /// and only one attempt is made, in case the token is out of date.
     #[must_use]
-    pub(super) fn begin(&mut self, needed: &Scopes, granted: &Scopes) -> bool {
+    pub(super) fn begin(&mut self, now: Instant, needed: &Scopes, granted: &Scopes) -> bool {
+        if self.last.is_some_and(|last| now.saturating_duration_since(last) >= FORGET_AFTER) {
+            *self = Self::default();
+        }
         let limit = if granted.contains_all(needed) { 1 } else { MAX_ATTEMPTS };
         if self.needed != *needed {
             (self.needed, self.count) = (needed.clone(), 0);
@@ -41,6 +52,7 @@ impl StepUps {
         }
         self.count += 1;
         self.total += 1;
+        self.last = Some(now);
         true
     }
 
@@ -71,16 +83,16 @@ mod tests {
     fn attempts_in_vain_are_limited() {
         let basic = scopes("basic");
         let mut step_ups = StepUps::default();
-        assert!(step_ups.begin(&scopes("write"), &basic));
-        assert!(step_ups.begin(&scopes("write"), &basic));
-        assert!(!step_ups.begin(&scopes("write"), &basic));
-        assert!(step_ups.begin(&scopes("other"), &basic), "other scopes may help");
-        assert!(step_ups.begin(&scopes("yet another"), &basic));
-        assert!(!step_ups.begin(&scopes("endless"), &basic), "a server can invent scopes for ever");
+        assert!(step_ups.begin(Instant::now(), &scopes("write"), &basic));
+        assert!(step_ups.begin(Instant::now(), &scopes("write"), &basic));
+        assert!(!step_ups.begin(Instant::now(), &scopes("write"), &basic));
+        assert!(step_ups.begin(Instant::now(), &scopes("other"), &basic), "other scopes may help");
+        assert!(step_ups.begin(Instant::now(), &scopes("yet another"), &basic));
+        assert!(!step_ups.begin(Instant::now(), &scopes("endless"), &basic), "a server can invent scopes for ever");
 
         let mut step_ups = StepUps::default();
-        assert!(step_ups.begin(&scopes("write"), &scopes("write")));
-        assert!(!step_ups.begin(&scopes("write"), &scopes("write")), "the token has what is demanded");
+        assert!(step_ups.begin(Instant::now(), &scopes("write"), &scopes("write")));
+        assert!(!step_ups.begin(Instant::now(), &scopes("write"), &scopes("write")), "the token has what is demanded");
     }
 
     // covers: AU-44
@@ -88,17 +100,32 @@ mod tests {
     fn attempts_that_help_are_not_counted() {
         let mut step_ups = StepUps::default();
         for index in 0..20 {
-            assert!(step_ups.begin(&scopes(&index.to_string()), &Scopes::new()), "{index}");
+            assert!(step_ups.begin(Instant::now(), &scopes(&index.to_string()), &Scopes::new()), "{index}");
             let credential = Credential::bearer(&index.to_string()).unwrap();
             step_ups.finish(&credential);
             step_ups.handle_accepted_retry(&credential);
         }
         let (obtained, other) = (Credential::bearer("obtained").unwrap(), Credential::bearer("other").unwrap());
         for _ in 0..MAX_ATTEMPTS {
-            assert!(step_ups.begin(&scopes("write"), &Scopes::new()));
+            assert!(step_ups.begin(Instant::now(), &scopes("write"), &Scopes::new()));
             step_ups.finish(&obtained);
             step_ups.handle_accepted_retry(&other);
         }
-        assert!(!step_ups.begin(&scopes("write"), &Scopes::new()), "a refresh that helped is no step-up");
+        assert!(
+            !step_ups.begin(Instant::now(), &scopes("write"), &Scopes::new()),
+            "a refresh that helped is no step-up"
+        );
+    }
+
+    // covers: AU-44
+    #[test]
+    fn attempts_are_forgotten_after_a_while() {
+        let (start, basic) = (Instant::now(), scopes("basic"));
+        let mut step_ups = StepUps::default();
+        for index in 0..MAX_ATTEMPTS_IN_ALL {
+            assert!(step_ups.begin(start, &scopes(&index.to_string()), &basic));
+        }
+        assert!(!step_ups.begin(start + FORGET_AFTER / 2, &scopes("write"), &basic));
+        assert!(step_ups.begin(start + FORGET_AFTER, &scopes("write"), &basic), "refusals do not count as attempts");
     }
 }

@@ -13,38 +13,42 @@ use crate::client::Stored;
 
 impl Core {
     /// Lets the user log in.
-    pub(super) async fn log_in(self: &Arc<Self>, reason: LoginReason) -> LoginResult {
+    pub(super) async fn log_in(self: &Arc<Self>, reason: LoginReason, generation: u64) -> LoginResult {
         let timeout = self.settings.login_timeout;
-        let login = tokio::time::timeout(timeout, self.ask_user(reason)).await;
+        let login = tokio::time::timeout(timeout, self.ask_user(reason, generation)).await;
         login.unwrap_or(Err(OAuthError::TimedOut(timeout)))
     }
 
-    async fn ask_user(self: &Arc<Self>, reason: LoginReason) -> LoginResult {
+    async fn ask_user(self: &Arc<Self>, reason: LoginReason, generation: u64) -> LoginResult {
         let lock = self.logins.lock_prompt().await?;
+        self.check_generation(generation)?;
         let saved = self.logins.load().await?;
+        let unsaved = self.unsaved();
         // Another process may have logged in while this one waited.
-        if let Some(grant) = saved.grant.as_ref().filter(|_| !reason.is_forced) {
+        if let Some(grant) = saved.grant.as_ref().filter(|_| !reason.is_forced && unsaved.is_none()) {
             let is_refused = reason
                 .refused
                 .as_ref()
                 .is_some_and(|refused| refused.token() == grant.grant.tokens.access_token.expose());
             let other = self.activate(grant.clone(), Origin::Store, true)?;
             if !is_refused && other.freshness() != Freshness::Expired {
-                self.set_active(Some(Arc::clone(&other)));
+                self.set_active(Some(Arc::clone(&other)), generation)?;
                 return Ok(Some(other));
             }
         }
-        let key = self.dpop_key(saved.grant.as_ref())?;
+        let earlier = unsaved.or(saved.grant);
+        let key = self.dpop_key(earlier.as_ref())?;
         // With more scopes it is the same user; otherwise it may be another.
-        let same = saved.grant.as_ref().filter(|_| reason.is_step_up).map(|saved| Arc::clone(&saved.id));
+        let same = earlier.as_ref().filter(|_| reason.step_up.is_some()).map(|saved| Arc::clone(&saved.id));
         let context = SaveContext { id: same.unwrap_or_else(|| unique_id().into()), key: key.clone() };
         let stored = Stored {
             registrations: self.logins.registrations().await?,
             // It was refreshed before, if it could be.
-            grant: saved.grant.map(|saved| saved.grant.without_refresh_token()),
+            grant: earlier.map(|saved| saved.grant.without_refresh_token()),
             requested_scopes: saved.requested_scopes,
         };
-        let start = LoginStart { stored, challenges: reason.challenges, key, context, prompt_lock: Some(lock) };
+        let start =
+            LoginStart { stored, challenges: reason.challenges, key, context, prompt_lock: Some(lock), generation };
         match LoginRun::run(Arc::clone(self), start).await {
             Ok(active) => Ok(Some(active)),
             Err(OAuthError::NotLoggedIn { .. }) => Err(self.not_logged_in()),

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcp_auth::Scopes;
 use mcp_auth::authorizer::{
     DevicePrompt, LoginPrompt, LoopbackListener, OAuthError, PendingLogin, PromptError, RedirectCheck, async_trait,
 };
 use mcp_auth::client::{DeviceCode, OpenBrowser};
-use mcp_auth::store::{FileStore, MemoryStore};
+use mcp_auth::store::{FileStore, MemoryStore, StoreError, StoreKey, StoreLock, TokenStore};
+use mcp_auth::{Scopes, Secret};
 
 use crate::support::{Agreeing, Servers, claims};
 use crate::{Directory, connect, oauth, ping};
@@ -180,6 +180,37 @@ async fn step_ups_that_help_are_not_limited_and_those_in_vain_are() {
     assert_eq!(asked(), 9 + 2 + 2);
 }
 
+// covers: AU-44
+#[tokio::test]
+async fn calls_that_need_the_same_scopes_share_one_step_up() {
+    let servers = Servers::start().await;
+    let agreeing = Agreeing { delay: Duration::from_millis(300), ..Agreeing::default() };
+    let oauth = oauth(&servers).prompt(agreeing.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    let call_many = async || {
+        let calls = (0..8).map(|_| {
+            let client = client.clone();
+            tokio::spawn(async move { ping(&client).await })
+        });
+        let mut accepted = 0;
+        for call in calls.collect::<Vec<_>>() {
+            accepted += usize::from(call.await.unwrap().is_ok());
+        }
+        accepted
+    };
+    servers.ledger().needed_scope = Some("books:write".to_owned());
+    assert_eq!(call_many().await, 8, "no call fails while the login that helps is in flight");
+    assert_eq!(*agreeing.asked.lock().unwrap(), 2);
+
+    // Calls in vain use up one attempt together, so there are others for other scopes.
+    servers.ledger().granted_scope = Some("books:write".to_owned());
+    servers.ledger().needed_scope = Some("books:delete".to_owned());
+    assert_eq!(call_many().await, 0);
+    servers.ledger().granted_scope = None;
+    servers.ledger().needed_scope = Some("books:list".to_owned());
+    assert_eq!(call_many().await, 8);
+}
+
 #[tokio::test]
 async fn tokens_of_a_login_that_the_server_refuses_do_not_lead_to_another_login() {
     let servers = Servers::start().await;
@@ -273,6 +304,94 @@ async fn a_log_out_that_is_cancelled_still_revokes() {
     assert!(cancelled.is_err());
     tokio::time::sleep(Duration::from_millis(500)).await;
     assert_eq!(servers.ledger().revoked, ["refresh_token", "access_token"]);
+}
+
+#[tokio::test]
+async fn a_log_out_revokes_the_tokens_of_a_login_in_flight() {
+    let servers = Servers::start().await;
+    servers.ledger().delay = Duration::from_millis(300);
+    let store = MemoryStore::new();
+    let oauth = oauth(&servers).prompt(Agreeing::default()).store(store.clone()).build().unwrap();
+    for is_cancelled in [true, false] {
+        let requests = servers.ledger().token_requests;
+        let login = tokio::spawn({
+            let oauth = oauth.clone();
+            async move { oauth.login().await }
+        });
+        while servers.ledger().token_requests == requests {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        if is_cancelled {
+            login.abort();
+        }
+        oauth.logout().await.unwrap();
+        if is_cancelled {
+            tokio::time::sleep(Duration::from_millis(800)).await;
+        } else {
+            let error = login.await.unwrap().unwrap_err();
+            assert!(matches!(error, OAuthError::LoggedOut), "{error:?}");
+        }
+        assert!(!oauth.is_logged_in().await.unwrap());
+        let key = StoreKey::login(&servers.server(), None);
+        assert_eq!(store.load(&key).await.unwrap(), None);
+        let revoked = std::mem::take(&mut servers.ledger().revoked);
+        assert_eq!(revoked, ["refresh_token", "access_token"]);
+    }
+    // A login that starts after the log-out does not join one from before.
+    servers.ledger().delay = Duration::ZERO;
+    oauth.login().await.unwrap();
+    assert!(oauth.is_logged_in().await.unwrap());
+}
+
+/// A store whose next record arrives late.
+#[derive(Clone, Default)]
+struct Late {
+    store: MemoryStore,
+    delay: Arc<Mutex<Option<Duration>>>,
+}
+
+#[async_trait]
+impl TokenStore for Late {
+    async fn load(&self, key: &StoreKey) -> Result<Option<Secret>, StoreError> {
+        let record = self.store.load(key).await;
+        let delay = self.delay.lock().unwrap().take();
+        tokio::time::sleep(delay.unwrap_or_default()).await;
+        record
+    }
+
+    async fn save(&self, key: &StoreKey, record: &Secret) -> Result<(), StoreError> {
+        self.store.save(key, record).await
+    }
+
+    async fn remove(&self, key: &StoreKey) -> Result<(), StoreError> {
+        self.store.remove(key).await
+    }
+
+    async fn lock(&self, key: &StoreKey) -> Result<StoreLock, StoreError> {
+        self.store.lock(key).await
+    }
+}
+
+#[tokio::test]
+async fn tokens_that_were_read_before_a_log_out_are_not_used_after_it() {
+    let servers = Servers::start().await;
+    let store = Late::default();
+    let login = || oauth(&servers).prompt(Agreeing::default()).store(store.clone()).build().unwrap();
+    let oauth = login();
+    let client = connect(&servers, &oauth).await.unwrap();
+    ping(&client).await.unwrap();
+    // Another process has newer tokens.
+    login().login().await.unwrap();
+    servers.ledger().end_access_tokens();
+    *store.delay.lock().unwrap() = Some(Duration::from_millis(300));
+    let call = tokio::spawn(async move { ping(&client).await });
+    while store.delay.lock().unwrap().is_some() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    oauth.logout().await.unwrap();
+    let error = call.await.unwrap().unwrap_err();
+    assert!(error.to_string().contains("logged out"), "{error}");
+    assert!(!oauth.is_logged_in().await.unwrap());
 }
 
 /// A host that opens its own browser, which is sent back to a loopback port.

@@ -134,3 +134,41 @@ async fn a_client_with_a_refresh_token_that_is_refused_logs_in_again() {
     let ledger = servers.ledger();
     assert_eq!((ledger.logins, ledger.refreshes), (2, 1));
 }
+
+// covers: AU-44
+#[tokio::test]
+async fn a_client_with_a_refresh_token_logs_in_for_more_scopes() {
+    let servers = Servers::start().await;
+    servers.ledger().refreshes_machines = true;
+    let oauth = oauth(&servers).client(machine()).client_credentials().build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    servers.ledger().needed_scope = Some("books:write".to_owned());
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    assert_eq!(servers.ledger().assertions[1]["scope"], "books:write");
+    oauth.login().await.unwrap();
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    let ledger = servers.ledger();
+    assert_eq!((ledger.logins, ledger.refreshes), (3, 0), "a refresh obtains no other scopes");
+}
+
+// covers: AU-44
+#[tokio::test]
+async fn a_login_for_more_scopes_does_not_join_a_refresh() {
+    let servers = Servers::start().await;
+    servers.ledger().refreshes_machines = true;
+    servers.ledger().lifetime = Duration::from_secs(4);
+    let oauth = oauth(&servers).client(machine()).client_credentials().build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    servers.ledger().slow_down(Duration::from_millis(500));
+    // The refresh ahead of expiry, which calls do not wait for.
+    while servers.ledger().token_requests == 1 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        ping(&client).await.unwrap();
+    }
+    let refusals = servers.ledger().refusals;
+    servers.ledger().needed_scope = Some("books:write".to_owned());
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    let ledger = servers.ledger();
+    assert_eq!((ledger.logins, ledger.refreshes, ledger.reuses), (2, 1, 0));
+    assert_eq!(ledger.refusals, refusals + 1, "the call is not repeated with the scopes that it had");
+}

@@ -256,6 +256,38 @@ async fn tokens_that_cannot_be_saved_are_used_and_saved_with_the_next_refresh() 
 }
 
 #[tokio::test]
+async fn a_login_that_cannot_be_saved_is_used_and_saved_with_the_next_refresh() {
+    let servers = Servers::start().await;
+    servers.ledger().lifetime = Duration::from_secs(2);
+    let watched = Watched::default();
+    // The registration and the tokens are saved four times each.
+    *watched.failures.lock().unwrap() = 8;
+    let agreeing = Agreeing::default();
+    let oauth = oauth(&servers).prompt(agreeing.clone()).store(watched.clone()).build().unwrap();
+    let client = connect(&servers, &oauth).await.unwrap();
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    assert_eq!((*watched.failures.lock().unwrap(), watched.saved.lock().unwrap().len()), (0, 0));
+    expire().await;
+    assert_eq!(ping(&client).await.unwrap(), "pong");
+    let (logins, _) = servers.counts();
+    assert_eq!((servers.ledger().refreshes, logins, *agreeing.asked.lock().unwrap()), (1, 1, 1));
+    let credential = oauth.credential().await.unwrap().unwrap();
+    assert!(watched.saved.lock().unwrap().last().unwrap().contains(credential.token()));
+}
+
+#[tokio::test]
+async fn a_log_out_revokes_a_login_that_could_not_be_saved() {
+    let servers = Servers::start().await;
+    let watched = Watched::default();
+    *watched.failures.lock().unwrap() = 8;
+    let oauth = oauth(&servers).prompt(Agreeing::default()).store(watched).build().unwrap();
+    oauth.login().await.unwrap();
+    oauth.logout().await.unwrap();
+    assert_eq!(servers.ledger().revoked, ["refresh_token", "access_token"]);
+    assert!(!oauth.is_logged_in().await.unwrap());
+}
+
+#[tokio::test]
 async fn a_damaged_store_is_an_error_that_names_the_file() {
     let servers = Servers::start().await;
     let directory = Directory::new("damaged");

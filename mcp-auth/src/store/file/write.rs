@@ -91,10 +91,21 @@ fn remove_leftovers(path: &Path) {
     for entry in entries.flatten() {
         let file_name = entry.file_name();
         let rest = file_name.to_str().and_then(|found| found.strip_prefix(name)?.strip_prefix('.'));
-        if rest.is_some_and(|rest| rest.ends_with(TEMPORARY)) {
+        if rest.is_some_and(is_temporary) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whether a name ends as [`temporary_path`] makes it. The names of other stores in the directory can begin with that of this one.
+fn is_temporary(end: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let Some(end) = end.strip_suffix(TEMPORARY) else { return false };
+    let mut fields = end.split('-');
+    fields.next().is_some_and(is_number)
+        && fields.next().is_some_and(is_number)
+        && fields.next().is_some_and(|random| random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        && fields.next().is_none()
 }
 
 /// Returns the directory that a file is in.

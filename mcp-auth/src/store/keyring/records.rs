@@ -71,27 +71,47 @@ impl<E: Entries> Records<E> {
         if record.expose().len() <= ENTRY_BYTES {
             self.0.set(key, record.expose())?;
         } else {
-            let generation = getrandom::u64().map_err(|error| StoreError::unavailable("the keyring", error))?;
-            let parts = split(record.expose());
-            for (index, part) in parts.iter().enumerate() {
-                self.0.set(&part_name(key, generation, index), part)?;
-            }
-            let head = Head { generation, parts: parts.len() };
-            self.0.set(key, &serde_json::to_string(&head).expect("two numbers are valid JSON"))?;
+            self.save_parts(key, record)?;
         }
-        self.remove_parts(key, earlier)
+        // The record is saved, even if parts of the earlier one are left.
+        if let Some(earlier) = earlier {
+            let _ = self.remove_parts(key, &earlier);
+        }
+        Ok(())
+    }
+
+    /// Saves a long record. If that fails, the parts that were written are removed, as they contain secrets.
+    fn save_parts(&self, key: &str, record: &Secret) -> Result<(), StoreError> {
+        let generation = getrandom::u64().map_err(|error| StoreError::unavailable("the keyring", error))?;
+        let parts = split(record.expose());
+        let head = Head { generation, parts: parts.len() };
+        let mut parts = parts.iter().enumerate();
+        let saved = parts
+            .try_for_each(|(index, part)| self.0.set(&part_name(key, generation, index), part))
+            .and_then(|()| self.0.set(key, &serde_json::to_string(&head).expect("two numbers are valid JSON")));
+        // A keyring can fail after it has set the entry, and then the parts are in use.
+        if saved.is_err() && !self.may_have(key, &head) {
+            let _ = self.remove_parts(key, &head);
+        }
+        saved
     }
 
     /// Removes a record, while no other process saves one.
     pub(super) fn remove(&self, key: &str) -> Result<(), StoreError> {
         let earlier = self.0.get(key)?.as_ref().and_then(head);
         self.0.delete(key)?;
-        self.remove_parts(key, earlier)
+        earlier.map_or(Ok(()), |earlier| self.remove_parts(key, &earlier))
     }
 
-    fn remove_parts(&self, key: &str, head: Option<Head>) -> Result<(), StoreError> {
-        let Some(head) = head else { return Ok(()) };
-        (0..head.parts.min(MAX_PARTS)).try_for_each(|part| self.0.delete(&part_name(key, head.generation, part)))
+    /// Whether the record of a key has this head, as far as that can be found out.
+    fn may_have(&self, key: &str, expected: &Head) -> bool {
+        self.0.get(key).map_or(true, |text| text.as_ref().and_then(head).as_ref() == Some(expected))
+    }
+
+    /// Removes all parts that can be removed, and returns the first error.
+    fn remove_parts(&self, key: &str, head: &Head) -> Result<(), StoreError> {
+        let parts = 0..head.parts.min(MAX_PARTS);
+        parts.map(|part| self.0.delete(&part_name(key, head.generation, part))).fold(Ok(()), Result::and)
     }
 }
 
@@ -131,6 +151,8 @@ mod tests {
     struct Limited {
         entries: RefCell<BTreeMap<String, String>>,
         writes_left: Cell<usize>,
+        /// Whether entries can be deleted.
+        can_delete: Cell<bool>,
         /// What another process does before one of the next reads.
         other: RefCell<Option<(usize, Other)>>,
     }
@@ -145,6 +167,7 @@ mod tests {
                     let records = Records(Self {
                         entries: RefCell::new(self.entries.take()),
                         writes_left: Cell::new(usize::MAX),
+                        can_delete: Cell::new(true),
                         other: RefCell::default(),
                     });
                     let goes_on = other(&records);
@@ -168,13 +191,21 @@ mod tests {
         }
 
         fn delete(&self, name: &str) -> Result<(), StoreError> {
+            if !self.can_delete.get() {
+                return Err(StoreError::damaged("the test", "no deletions"));
+            }
             self.entries.borrow_mut().remove(name);
             Ok(())
         }
     }
 
     fn records() -> Records<Limited> {
-        Records(Limited { entries: RefCell::default(), writes_left: Cell::new(usize::MAX), other: RefCell::default() })
+        Records(Limited {
+            entries: RefCell::default(),
+            writes_left: Cell::new(usize::MAX),
+            can_delete: Cell::new(true),
+            other: RefCell::default(),
+        })
     }
 
     fn record(text: &str) -> Secret {
@@ -203,10 +234,25 @@ mod tests {
             let records = records();
             let earlier = record(&"a".repeat(7_000));
             records.save("key", &earlier).unwrap();
+            let entries = records.0.entries.borrow().len();
             records.0.writes_left.set(writes);
             records.save("key", &record(&"b".repeat(7_000))).unwrap_err();
             assert_eq!(records.load("key").unwrap(), Some(earlier), "{writes}");
+            assert_eq!(records.0.entries.borrow().len(), entries, "the parts that were written are removed");
         }
+    }
+
+    #[test]
+    fn a_record_is_saved_even_if_the_parts_of_the_earlier_one_cannot_be_removed() {
+        let records = records();
+        records.save("key", &record(&"a".repeat(7_000))).unwrap();
+        records.0.can_delete.set(false);
+        for length in [7_000, 10] {
+            let later = record(&"b".repeat(length));
+            records.save("key", &later).unwrap();
+            assert_eq!(records.load("key").unwrap(), Some(later));
+        }
+        records.remove("key").unwrap_err();
     }
 
     #[test]
