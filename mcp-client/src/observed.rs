@@ -52,7 +52,7 @@ impl Drop for ObservedCall {
         if let Some(observer) = &self.shared.settings.observer {
             let end = OperationEnd::new(self.outcome, Some(self.shared.now().duration_since(self.start)));
             if let OperationOutcome::Error(ErrorCode::INVALID_PARAMS | ErrorCode::METHOD_NOT_FOUND) = self.outcome {
-                // It may not exist, and whoever chooses the names of calls must not create series.
+                // It may not exist: names that a caller makes up must not create series.
                 self.target = None;
             }
             observer.observe(&Observation::OperationEnded(&self.operation(), end));

@@ -140,7 +140,7 @@ impl LoginRun {
         }
     }
 
-    /// Sends a request that obtains tokens, and saves what comes of it.
+    /// Sends a request that obtains tokens, and saves the tokens.
     async fn exchange(mut self, mut request: HttpRequest) -> Result<Exchanged, OAuthError> {
         loop {
             self.send(request).await;

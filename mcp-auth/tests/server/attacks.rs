@@ -344,7 +344,7 @@ async fn a_token_that_is_like_a_remembered_one_is_verified() {
     assert!(server.accepts(&token).await);
 }
 
-/// A valid token of somebody whom the operator does not want is not let in, whether it is remembered or not.
+/// A valid token of a user whom the operator does not accept is refused, whether it is remembered or not.
 // covers: AU-4
 #[tokio::test]
 async fn the_operator_decides_whose_tokens_are_accepted() {
