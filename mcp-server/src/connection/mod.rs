@@ -476,7 +476,7 @@ impl Drop for Connection {
         // Usually nothing else holds the connection. Those with subscriptions are known to the broadcast, and the application
         // is notified of their end.
         let is_shared = Arc::strong_count(&self.shared) > 1 || Arc::weak_count(&self.shared) > 0;
-        if is_shared || (self.is_busy() && self.server.observer().is_some()) {
+        if is_shared || (self.server.observer().is_some() && self.is_busy()) {
             self.handle_disconnect();
         }
         telemetry::session_ended(&self.shared);

@@ -72,15 +72,12 @@ fn new_span(
     connection: &Shared,
     server: &Server,
 ) -> Span {
-    // Clients cannot create names of spans.
-    let name = if gate::method(method).is_some() { method.as_str() } else { "_OTHER" };
-    let method = excerpt(method.as_str());
     let span = tracing::info_span!(
         target: TARGET,
         "mcp.request",
-        otel.name = name,
+        otel.name = span_name(method),
         otel.kind = "server",
-        mcp.method.name = method,
+        mcp.method.name = excerpt(method.as_str()),
         mcp.protocol.version = revision.map(Revision::as_str),
         jsonrpc.request.id = id.map(RequestId::to_string).as_deref().map(excerpt),
         network.transport = connection.network().transport_name(),
@@ -102,6 +99,11 @@ fn new_span(
         }
     }
     span
+}
+
+/// The name of the span of a message, which clients cannot create.
+fn span_name(method: &Method) -> &str {
+    if gate::method(method).is_some() { method.as_str() } else { "_OTHER" }
 }
 
 /// Begins the span of a connection for many requests, and reports it, if the server has an observer or connects traces.

@@ -202,6 +202,7 @@ fn counted(servers: &[&Server], aims: &mut Aims) -> Result<String, String> {
     for (kind, tools) in [
         (Kind::Modern, TOOLS),
         (Kind::Modern, MANY_TOOLS),
+        (Kind::Token, TOOLS),
         (Kind::Progress, TOOLS),
         (Kind::Legacy, TOOLS),
         (Kind::Session, TOOLS),

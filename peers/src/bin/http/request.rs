@@ -9,6 +9,8 @@ use crate::process::Mode;
 pub(crate) enum Kind {
     /// `tools/call` in 2026-07-28, answered with plain JSON.
     Modern,
+    /// The same with an access token.
+    Token,
     /// `tools/call` in 2026-07-28, answered with a stream of three notifications and the result.
     Progress,
     /// `tools/call` in 2025-11-25, without a session.
@@ -30,6 +32,7 @@ pub(crate) enum Kind {
 impl Kind {
     pub(crate) const ALL: &'static [Self] = &[
         Self::Modern,
+        Self::Token,
         Self::Progress,
         Self::Legacy,
         Self::Session,
@@ -44,7 +47,7 @@ impl Kind {
     pub(crate) fn mode(self) -> Mode {
         match self {
             Self::Session | Self::SessionProgress | Self::SessionListen | Self::SessionChange => Mode::Sessions,
-            Self::Modern | Self::Progress | Self::Legacy | Self::Listen | Self::Change => Mode::NoSessions,
+            Self::Modern | Self::Token | Self::Progress | Self::Legacy | Self::Listen | Self::Change => Mode::NoSessions,
         }
     }
 
@@ -53,6 +56,7 @@ impl Kind {
         match self {
             Self::Progress | Self::SessionProgress => 3,
             Self::Modern
+            | Self::Token
             | Self::Legacy
             | Self::Session
             | Self::Listen
@@ -74,7 +78,7 @@ impl Kind {
     /// The tool that is called.
     fn tool(self) -> &'static str {
         match self {
-            Self::Modern | Self::Legacy | Self::Session | Self::Listen | Self::SessionListen => "echo",
+            Self::Modern | Self::Token | Self::Legacy | Self::Session | Self::Listen | Self::SessionListen => "echo",
             Self::Progress | Self::SessionProgress => "progress",
             Self::Change | Self::SessionChange => "change",
         }
@@ -89,7 +93,7 @@ impl Kind {
                 let headers = in_session(session);
                 return format!("GET /mcp HTTP/1.1\r\nHost: {authority}\r\nAccept: text/event-stream\r\n{headers}\r\n");
             }
-            Self::Modern | Self::Progress | Self::Change => {
+            Self::Modern | Self::Token | Self::Progress | Self::Change => {
                 ("tools/call", format!(r#"{arguments},"_meta":{{{token}{META}}}"#))
             }
             Self::Legacy | Self::Session | Self::SessionChange => ("tools/call", arguments),
@@ -103,9 +107,10 @@ impl Kind {
             Self::Legacy => "MCP-Protocol-Version: 2025-11-25\r\n".to_owned(),
             Self::Session | Self::SessionProgress | Self::SessionListen | Self::SessionChange => in_session(session),
             Self::Listen => format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n"),
-            Self::Modern | Self::Progress | Self::Change => {
+            Self::Modern | Self::Token | Self::Progress | Self::Change => {
                 let tool = self.tool();
-                format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\nMcp-Name: {tool}\r\n")
+                let token = if self == Self::Token { authorization() } else { String::new() };
+                format!("MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\nMcp-Name: {tool}\r\n{token}")
             }
         };
         post(authority, &headers, &body)
@@ -121,6 +126,11 @@ pub(crate) fn initialize(authority: &str) -> String {
 /// Writes what a client says after the answer to [`initialize`].
 pub(crate) fn initialized(authority: &str, session: &str) -> String {
     post(authority, &in_session(session), r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#)
+}
+
+/// An access token of the usual length, in which there are no digits of an id.
+fn authorization() -> String {
+    format!("Authorization: Bearer {}\r\n", "abcdefgh".repeat(60))
 }
 
 fn in_session(session: &str) -> String {
@@ -139,6 +149,7 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Modern => "modern JSON",
+            Self::Token => "modern JSON with an access token",
             Self::Progress => "modern SSE, three notifications",
             Self::Legacy => "stateless legacy",
             Self::Session => "stateful legacy",

@@ -43,6 +43,13 @@ pub(crate) const SERVERS: &[Server] = &[
     },
     Server { name: OURS, package: "http-ours", supports: Kind::ALL, about: "this workspace's", is_other: false },
     Server {
+        name: PROTECTED,
+        package: "http-ours-auth",
+        supports: &[Kind::Token],
+        about: "the same, behind the layer that verifies access tokens; counted only",
+        is_other: false,
+    },
+    Server {
         name: "tower-mcp",
         package: "http-tower-mcp",
         supports: &[Kind::Modern, Kind::Legacy],
@@ -76,6 +83,8 @@ pub(crate) const SERVERS: &[Server] = &[
 pub(crate) const STRICT: &str = "strict";
 pub(crate) const RMCP: &str = "rmcp";
 pub(crate) const OURS: &str = "ours";
+/// Ours behind the layer of a resource server.
+pub(crate) const PROTECTED: &str = "ours, protected";
 
 impl Server {
     /// Returns where the executable is, unless it was not built.
