@@ -132,10 +132,14 @@ async fn connect_configured(client: ClientBuilder, file: &str, name: &str) -> Re
 mod guides {
     #[doc = include_str!("../../docs/asking-the-user.md")]
     mod asking_the_user {}
+    #[doc = include_str!("../../docs/following-tasks.md")]
+    mod following_tasks {}
     #[doc = include_str!("../../docs/handlers-and-errors.md")]
     mod handlers_and_errors {}
     #[doc = include_str!("../../docs/logging-in.md")]
     mod logging_in {}
+    #[doc = include_str!("../../docs/long-work.md")]
+    mod long_work {}
     #[doc = include_str!("../../docs/machines.md")]
     mod machines {}
     #[doc = include_str!("../../docs/middleware.md")]

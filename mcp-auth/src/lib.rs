@@ -20,6 +20,8 @@
 mod address;
 #[cfg(feature = "authorizer")]
 pub mod authorizer;
+#[cfg(any(feature = "client", all(feature = "server", feature = "reqwest")))]
+mod basic_credentials;
 mod challenge;
 #[cfg(feature = "client")]
 pub mod client;
@@ -27,6 +29,8 @@ pub mod client;
 pub mod fetch;
 #[cfg(feature = "jose")]
 pub mod jose;
+#[cfg(any(feature = "jose", feature = "server"))]
+mod jwk;
 pub mod metadata;
 mod scopes;
 mod secret;

@@ -12,8 +12,9 @@ use mcp_types::meta::TraceContext;
 use mcp_types::{
     ClientCapabilities, CreateMessageRequestParams, CreateMessageResult, ElicitRequestFormParams,
     ElicitRequestUrlParams, ElicitResult, Implementation, ListRootsResult, LoggingLevel,
-    LoggingMessageNotificationParams, Method, OrderedMap, RawObject, Revision, Root,
+    LoggingMessageNotificationParams, Method, OrderedMap, RawObject, Revision, Root, tasks,
 };
+use tracing::Span;
 
 use crate::capabilities::merge;
 use crate::client::Client;
@@ -25,8 +26,9 @@ use crate::request_handlers::{IntoClientResult, RequestHandlers, handler};
 use crate::revision_cache::RevisionCache;
 use crate::session::SavedSession;
 use crate::session::{ClientEvent, EventHandler, Restart, RestartHandler, SessionLossAction, SessionLossPolicy};
-use crate::settings::{LogHandler, NotificationHandler, Settings};
+use crate::settings::{LogHandler, NotificationHandler, Settings, TraceContextSource, TraceParent};
 use crate::state::Shared;
+use crate::tasks::FollowLimits;
 use crate::transport::TransportHandle;
 use crate::transport::{Transport, TransportKind};
 
@@ -66,11 +68,13 @@ pub struct ClientBuilder {
     call_options: CallOptions,
     retry_limits: RetryLimits,
     list_limits: ListLimits,
+    follow_limits: Option<FollowLimits>,
     max_cached_results: usize,
     probe_timeout: Option<Duration>,
     handshake_timeout: Duration,
     log_level: Option<LoggingLevel>,
-    trace_context: Option<Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>>,
+    trace_context: Option<TraceContextSource>,
+    trace_parent: Option<TraceParent>,
     observer: Option<Arc<dyn Observer>>,
     on_session_lost: Arc<dyn SessionLossPolicy>,
     on_event: Option<EventHandler>,
@@ -84,6 +88,10 @@ const MAX_CALLS: usize = 1024;
 
 /// Default maximum number of cached results.
 const MAX_CACHED_RESULTS: usize = 256;
+
+/// Maximum number of streams on which servers report the changes of tasks. Each is a call in flight; tasks beyond are polled
+/// more often.
+const MAX_TASK_STREAMS: usize = 64;
 
 /// Default time after which the legacy handshake is sent to a server behind a pipe that did not respond to the probe.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -111,11 +119,13 @@ impl ClientBuilder {
             call_options: CallOptions::default(),
             retry_limits: RetryLimits::default(),
             list_limits: ListLimits::default(),
+            follow_limits: Some(FollowLimits::default()),
             max_cached_results: MAX_CACHED_RESULTS,
             probe_timeout: None,
             handshake_timeout: Duration::from_secs(60),
             log_level: None,
             trace_context: None,
+            trace_parent: None,
             observer: None,
             on_session_lost: Arc::new(SessionLossAction::default()),
             on_event: None,
@@ -364,6 +374,22 @@ impl ClientBuilder {
         self
     }
 
+    /// Sets the limits of the tasks that the client follows. Defaults to [`FollowLimits::default`].
+    pub fn follow_limits(mut self, limits: FollowLimits) -> Self {
+        self.follow_limits = Some(limits);
+        self
+    }
+
+    /// Does not follow tasks, and does not declare the extension `io.modelcontextprotocol/tasks`: calls return their results,
+    /// and tools that run only as a task fail. An application that declares the [extension](Self::extension) itself gets the
+    /// `CreateTaskResult` of a call, and does the rest with [`Client::request`].
+    ///
+    /// By default the client declares the extension with each request, and [`Client::call_tool`] follows tasks.
+    pub fn without_tasks(mut self) -> Self {
+        self.follow_limits = None;
+        self
+    }
+
     /// Sets the limits of the connection, such as the size of messages and the number of calls in flight.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
@@ -391,11 +417,23 @@ impl ClientBuilder {
         self
     }
 
-    /// Sets a function that returns the W3C trace context of each call, which is sent to the server. It is called in the
-    /// span of the call, `mcp.request`: with `tracing-opentelemetry`, return the context of [`tracing::Span::current`].
+    /// Sets a function that returns the W3C trace context of each request and notification, which is sent to the server. It is
+    /// called in the span of the message, `mcp.request`: with `tracing-opentelemetry`, return the context of
+    /// [`tracing::Span::current`]. The crate `mcp-telemetry` has one for OpenTelemetry.
+    ///
+    /// With such a function, with [`trace_parent`](Self::trace_parent) or with an [`observer`](Self::observer), there are also
+    /// spans for messages that the client sends or handles by itself, such as `initialize` and `ping`.
     //
     pub fn trace_context(mut self, source: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Self {
         self.trace_context = Some(Arc::new(source));
+        self
+    }
+
+    /// Sets a function that makes the span of each request and notification of the server a child of the server's span, which
+    /// the trace context of the message names. It is called before the span is entered. The crate `mcp-telemetry` has one for
+    /// OpenTelemetry. By default the `traceparent` is only a field of the span.
+    pub fn trace_parent(mut self, set: impl Fn(&Span, &TraceContext) + Send + Sync + 'static) -> Self {
+        self.trace_parent = Some(Arc::new(set));
         self
     }
 
@@ -420,6 +458,13 @@ impl ClientBuilder {
             return Err(CommandError::Reserved(method.clone()).into());
         }
         handlers.declared = merge(self.capabilities, self.extensions, handlers, self.roots.is_some())?;
+        if self.follow_limits.is_some() {
+            // TK-1
+            let declared = handlers.declared.extensions.get_or_insert_default();
+            if !declared.contains(tasks::EXTENSION) {
+                declared.insert(tasks::EXTENSION, RawObject::empty());
+            }
+        }
         let mut config = ClientConfig::new(self.info, handlers.declared.clone());
         config.revisions = self.revisions;
         config.mode = self.mode;
@@ -432,7 +477,7 @@ impl ClientBuilder {
         };
         config.handshake_timeout = self.handshake_timeout;
         config.log_level = self.log_level;
-        config.limits = self.limits;
+        config.limits = self.limits.clone();
         config.silence_means_legacy = kind == TransportKind::Pipe;
         config.cancel_style = match kind {
             TransportKind::Pipe => CancelStyle::Notify,
@@ -449,8 +494,12 @@ impl ClientBuilder {
             call_options: self.call_options,
             retry_limits: self.retry_limits,
             list_limits: self.list_limits,
+            follow_limits: self.follow_limits,
+            max_task_streams: (self.limits.max_calls / 4).min(MAX_TASK_STREAMS),
+            message_limits: self.limits.message,
             max_cached_results: self.max_cached_results,
             trace_context: self.trace_context,
+            trace_parent: self.trace_parent,
             revision_cache: self.revision_cache,
             on_session_lost: self.on_session_lost,
             on_event: self.on_event,
@@ -458,6 +507,7 @@ impl ClientBuilder {
             on_log: self.on_log,
             on_notification: self.on_notification,
         };
+        config.observed = settings.is_observed();
         let shared = Arc::new(Shared::new(settings, Connection::new(Arc::new(config))));
         shared.start_session();
         let (detected, resume) = (self.detected, self.resume);

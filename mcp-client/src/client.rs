@@ -18,8 +18,9 @@ use serde::de::DeserializeOwned;
 
 use crate::builder::ClientBuilder;
 use crate::cache::is_public;
-use crate::call::{Call, Params};
+use crate::call::{Call, Params, telemetry};
 use crate::close_reason::CloseReason;
+use crate::context::CallContext;
 use crate::detected_revision::DetectedRevision;
 use crate::error::Error;
 use crate::list::Items;
@@ -28,6 +29,7 @@ use crate::observed;
 use crate::session::SavedSession;
 use crate::state::waiters::Waiter;
 use crate::state::{Phase, Shared};
+use crate::tasks::{TaskHandle, TaskReference};
 use crate::transport::{Transport, TransportKind};
 
 /// A client of one server.
@@ -137,6 +139,9 @@ impl Client {
 
     /// Calls a tool, with the arguments that [`Call::arguments`] sets. If the tool fails, the result has `is_error`.
     ///
+    /// If the server makes a task of the call, it is followed to its end: the timeouts of the call apply, and dropping it
+    /// cancels the task. [`Call::as_task`] returns a handle of the task instead.
+    ///
     /// # Examples
     ///
     /// ```no_run
@@ -151,6 +156,21 @@ impl Client {
         Call::new(self, Method::TOOLS_CALL, Params::tool(name.as_ref(), has_headers))
     }
 
+    /// Goes on with a task of this server, such as one that another process has started. Nothing is requested yet.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: mcp_client::Client, saved: &str) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut task = client.resume_task(serde_json::from_str(saved)?);
+    /// println!("{}", task.result().await?.to_text());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn resume_task(&self, task: TaskReference) -> TaskHandle {
+        TaskHandle::new(self.clone(), CallContext::default(), task)
+    }
+
     /// Lists all tools of the server, over all pages.
     pub fn tools(&self) -> Items<Tool> {
         Items::new(self)
@@ -163,6 +183,8 @@ impl Client {
             let is_modern = client.revision().is_some_and(|revision| revision.era() == Era::Modern);
             if is_modern && client.shared.settings.kind == TransportKind::RequestPerCall {
                 client.shared.with(|core, _| core.tool_headers.record(owner, is_public(json), result));
+            } else if !is_modern && client.shared.read(|core| core.tool_tasks.is_offered) {
+                client.shared.with(|core, _| core.tool_tasks.record(result));
             }
         })
     }
@@ -301,13 +323,26 @@ impl Client {
     /// Returns an error if the client is closed, or if the revision does not have this notification.
     pub async fn notify(&self, method: impl Into<Method>, params: &impl Serialize) -> Result<(), Error> {
         self.ready().await?;
-        let method = method.into();
-        self.shared.with(|core, _| {
-            core.kernel.notify(&method, params)?;
+        let (shared, method) = (&self.shared, method.into());
+        let span = telemetry::sent_span(&method, shared.settings.network);
+        telemetry::describe(&span, shared, None, self.revision());
+        // Without the lock, as this is code of the application.
+        let traced = match telemetry::trace_context(shared, &span) {
+            Some(trace) => {
+                let params = RawObject::new(params).map_err(|_| CommandError::NotAnObject)?;
+                trace.add_to(&params).ok()
+            }
+            None => None,
+        };
+        shared.with(|core, _| {
+            match &traced {
+                Some(traced) => core.kernel.notify(&method, traced)?,
+                None => core.kernel.notify(&method, params)?,
+            }
             core.wake_transport();
             Ok::<_, Error>(())
         })?;
-        observed::notified(&self.shared, &method);
+        observed::notified(shared, &method);
         Ok(())
     }
 

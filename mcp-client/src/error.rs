@@ -4,7 +4,7 @@ use mcp_kernel::{CallError, CommandError};
 use mcp_mrtr::RetryError;
 use mcp_types::ErrorObject;
 
-use crate::{AuthorizationError, CloseReason, ListLimitExceeded};
+use crate::{AuthorizationError, CloseReason, ListLimitExceeded, TaskError};
 
 /// The error of a call.
 ///
@@ -75,6 +75,9 @@ pub enum Error {
     /// The server exceeded a limit of [`RetryLimits`](crate::RetryLimits), or its input requests are invalid.
     #[error(transparent)]
     Retry(#[from] RetryError),
+    /// The task that the call has become has no result.
+    #[error(transparent)]
+    Task(#[from] TaskError),
     /// The tool reported a failure (`isError`) where structured content was expected. Contains its text content.
     #[error("the tool failed: {0}")]
     ToolFailed(String),

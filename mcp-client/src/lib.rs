@@ -38,6 +38,7 @@
 //! | call a tool, read a resource, get a prompt, complete an argument | the methods of [`Client`], which return a [`Call`] |
 //! | set timeouts, watch progress, cancel | [`Call`], [`CancelHandle`] |
 //! | forward the input requests of a call | [`Call::on_input`], [`InputResult`], [`Call::one_round`], [`RoundOutcome`] |
+//! | follow tasks, go on with them in another process | [`Call::as_task`], [`Started`], [`TaskHandle`], [`TaskState`], [`TaskReference`], [`Client::resume_task`], [`FollowLimits`], [`TaskError`] |
 //! | attach a user to a call | [`Call::extension`], [`Items::extension`], [`Listen::extension`], [`CallExtensions`], [`MessageContext`] |
 //! | list tools, prompts and resources | [`Items`], [`ListLimits`] |
 //! | decode and validate structured results | [`Call::structured`], `OutputSchema` (feature `validate`) |
@@ -68,6 +69,15 @@
 //!   ([`Error::Interrupted`]).
 //! - If the server rejects the protocol version, the headers or the era of a call, the client corrects it and repeats the
 //!   call, at most once for each cause.
+//!
+//! # Tasks
+//!
+//! A server can make a task of a tool call, whose result is fetched later: one with the extension `io.modelcontextprotocol/tasks`
+//! for any call, one of 2025-11-25 for calls that ask for it, which the client does for tools that require it. The call follows
+//! the task to its end: it polls as often as the server wants, listens to changes where there is a stream for them, answers input
+//! requests with the handlers, and waits out outages. Dropping the call cancels the task. [`Call::as_task`] returns a
+//! [`TaskHandle`] instead, whose [`TaskReference`] lets another process go on.
+//! [`ClientBuilder::without_tasks`] disables all that.
 //!
 //! # Server-to-client requests
 //!
@@ -115,6 +125,7 @@ mod revision_cache;
 mod session;
 mod settings;
 mod state;
+mod tasks;
 mod transport;
 
 pub use authorization_error::AuthorizationError;
@@ -141,6 +152,7 @@ pub use session::{
     ClientEvent, Restart, RestartCause, SavedSession, SessionLoss, SessionLossAction, SessionLossPolicy,
     SessionLossReason,
 };
+pub use tasks::{FollowLimits, Started, TaskError, TaskHandle, TaskReference, TaskState};
 #[cfg(feature = "memory")]
 pub use transport::MemoryTransport;
 pub use transport::{

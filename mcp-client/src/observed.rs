@@ -1,34 +1,54 @@
-//! Reports calls and the connection to the observer of a client.
+//! Reports messages and the connection to the observer of a client.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcp_kernel::Time;
+use mcp_kernel::client::HandledMessage;
 use mcp_kernel::observe::{Network, Observation, Operation, OperationEnd, OperationOutcome, Role, Session, SessionEnd};
 use mcp_types::{ErrorCode, Method, Revision};
 
 use crate::close_reason::CloseReason;
 use crate::error::Error;
 use crate::state::Shared;
+use crate::state::own_calls::OwnCall;
 
-/// A call that was reported as started. It is reported as ended when it is dropped.
-pub(crate) struct ObservedCall {
+/// A request that was reported as started. It is reported as ended when it is dropped.
+pub(crate) struct ObservedCall<'a> {
     shared: Arc<Shared>,
+    role: Role,
     method: Method,
-    target: Option<String>,
+    target: Option<Cow<'a, str>>,
     start: Time,
     outcome: OperationOutcome,
 }
 
-impl ObservedCall {
+impl<'a> ObservedCall<'a> {
     /// Reports the start of a call, if there is an observer. If it is not told otherwise, the call is cancelled.
     pub(crate) fn start(
         shared: &Arc<Shared>,
         method: &Method,
-        target: impl FnOnce() -> Option<String>,
+        target: impl FnOnce() -> Option<Cow<'a, str>>,
+    ) -> Option<Self> {
+        Self::begin(shared, Role::Client, method, target)
+    }
+
+    /// Reports that a request of the server is handled.
+    pub(crate) fn received(shared: &Arc<Shared>, method: &Method) -> Option<Self> {
+        Self::begin(shared, Role::Server, method, || None)
+    }
+
+    fn begin(
+        shared: &Arc<Shared>,
+        role: Role,
+        method: &Method,
+        target: impl FnOnce() -> Option<Cow<'a, str>>,
     ) -> Option<Self> {
         let observer = shared.settings.observer.as_ref()?;
         let (method, target, start) = (method.clone(), target(), shared.now());
-        let call = Self { shared: Arc::clone(shared), method, target, start, outcome: OperationOutcome::Cancelled };
+        let call =
+            Self { shared: Arc::clone(shared), role, method, target, start, outcome: OperationOutcome::Cancelled };
         observer.observe(&Observation::OperationStarted(&call.operation()));
         Some(call)
     }
@@ -39,15 +59,13 @@ impl ObservedCall {
     }
 
     fn operation(&self) -> Operation<'_> {
-        let mut operation = Operation::new(Role::Client, &self.method);
+        let mut operation = operation(&self.shared, self.role, &self.method);
         operation.target = self.target.as_deref();
-        operation.revision = self.shared.read(|core| core.revision());
-        operation.network = self.shared.settings.network;
         operation
     }
 }
 
-impl Drop for ObservedCall {
+impl Drop for ObservedCall<'_> {
     fn drop(&mut self) {
         if let Some(observer) = &self.shared.settings.observer {
             let end = OperationEnd::new(self.outcome, Some(self.shared.now().duration_since(self.start)));
@@ -58,6 +76,13 @@ impl Drop for ObservedCall {
             observer.observe(&Observation::OperationEnded(&self.operation(), end));
         }
     }
+}
+
+/// Describes a request or a notification.
+fn operation<'a>(shared: &Shared, role: Role, method: &'a Method) -> Operation<'a> {
+    let mut operation = Operation::new(role, method);
+    (operation.revision, operation.network) = (shared.read(|core| core.revision()), shared.settings.network);
+    operation
 }
 
 /// Returns the outcome of a call that failed.
@@ -79,6 +104,7 @@ pub(crate) fn outcome_of(error: &Error) -> OperationOutcome {
         | Error::InvalidParams(_)
         | Error::InputRequestFailed { .. }
         | Error::Retry(_)
+        | Error::Task(_)
         | Error::EndlessList
         | Error::ListTooLong(_) => OperationOutcome::Failed,
     }
@@ -86,12 +112,42 @@ pub(crate) fn outcome_of(error: &Error) -> OperationOutcome {
 
 /// Reports a notification that was sent.
 pub(crate) fn notified(shared: &Shared, method: &Method) {
+    notification(shared, Role::Client, method);
+}
+
+/// Reports a message of the server that was handled at once, with the error of its response.
+pub(crate) fn handled(shared: &Shared, message: &HandledMessage) {
+    if message.id.is_none() {
+        return notification(shared, Role::Server, &message.method);
+    }
     let Some(observer) = &shared.settings.observer else { return };
-    let mut operation = Operation::new(Role::Client, method);
+    let operation = operation(shared, Role::Server, &message.method);
+    let outcome = message.error.map_or(OperationOutcome::Completed, OperationOutcome::Error);
+    observer.observe(&Observation::OperationStarted(&operation));
+    observer.observe(&Observation::OperationEnded(&operation, OperationEnd::new(outcome, Some(Duration::ZERO))));
+}
+
+fn notification(shared: &Shared, role: Role, method: &Method) {
+    let Some(observer) = &shared.settings.observer else { return };
+    let mut operation = operation(shared, role, method);
     operation.is_notification = true;
-    (operation.revision, operation.network) = (shared.read(|core| core.revision()), shared.settings.network);
-    let end = OperationEnd::new(OperationOutcome::Completed, Some(std::time::Duration::ZERO));
+    let end = OperationEnd::new(OperationOutcome::Completed, Some(Duration::ZERO));
     observer.observe(&Observation::OperationEnded(&operation, end));
+}
+
+/// Reports the start of a request that the client sends by itself.
+pub(crate) fn own_call_started(shared: &Shared, call: &OwnCall) {
+    if let Some(observer) = &shared.settings.observer {
+        observer.observe(&Observation::OperationStarted(&operation(shared, Role::Client, &call.method)));
+    }
+}
+
+/// Reports the end of a request that the client sent by itself.
+pub(crate) fn own_call_ended(shared: &Shared, call: &OwnCall, outcome: OperationOutcome, now: Time) {
+    if let Some(observer) = &shared.settings.observer {
+        let end = OperationEnd::new(outcome, Some(now.duration_since(call.start)));
+        observer.observe(&Observation::OperationEnded(&operation(shared, Role::Client, &call.method), end));
+    }
 }
 
 /// Reports that a server requires input, which the client provides itself.

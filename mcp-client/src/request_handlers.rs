@@ -7,14 +7,15 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{
     ClientCapabilities, ClientCapability, CreateMessageRequest, CreateMessageRequestParams, CreateMessageResult,
     ElicitAction, ElicitRequest, ElicitRequestFormParams, ElicitRequestParams, ElicitRequestUrlParams, ElicitResult,
-    ErrorCode, ErrorObject, InputRequest, InvalidFormContent, ListRootsRequest, ListRootsResult, Method, RawObject,
-    RequestMeta, RequestParams, RequestedSchema, Restrict, Revision, restrict_to,
+    ErrorCode, ErrorObject, InputRequest, InvalidFormContent, JsonObject, ListRootsRequest, ListRootsResult, Method,
+    RawJson, RawObject, RequestMeta, RequestParams, RequestedSchema, Restrict, ResultMeta, Revision, restrict_to,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::context::MessageContext;
 use crate::input::InputResult;
+use crate::tasks::followed::related_task;
 
 pub(crate) type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Handler<P, R> = Arc<dyn Fn(MessageContext, P) -> BoxFuture<Result<R, ErrorObject>> + Send + Sync>;
@@ -104,7 +105,11 @@ impl RequestHandlers {
                 return Err(undeclared(required));
             }
         }
-        self.handle_input(context, request, revision).await
+        let result = self.handle_input(context, request, revision).await?;
+        match related_task(params) {
+            Some(task) => with_related_task(&result, &task),
+            None => Ok(result),
+        }
     }
 
     /// Handles an input request: by the handler of its call, or by that of the client.
@@ -188,6 +193,18 @@ fn checked(mut result: ElicitResult, schema: Option<RequestedSchema>) -> Result<
         Some(_) | None => result.content = None,
     }
     Ok(result)
+}
+
+/// Adds the task of a request to its result.
+// B-86
+fn with_related_task(result: &RawObject, task: &str) -> Result<RawObject, ErrorObject> {
+    let failed = |fault: serde_json::Error| ErrorObject::internal_error(fault.to_string());
+    let mut members: JsonObject = result.decode().map_err(failed)?;
+    let meta = members.get("_meta").map(|meta| meta.decode::<ResultMeta>()).transpose().map_err(failed)?;
+    let mut meta = meta.unwrap_or_default();
+    meta.set_related_task(task);
+    members.insert("_meta", RawJson::new(&meta).map_err(failed)?);
+    RawObject::new(&members).map_err(failed)
 }
 
 /// Removes the progress token that a legacy server set. It belongs to this connection, and is different each time: a gateway

@@ -124,6 +124,7 @@ mod change;
 pub mod client;
 mod deadlines;
 mod errors;
+mod handled_message;
 mod keys;
 mod limits;
 pub mod observe;

@@ -6,21 +6,24 @@
 //!
 //! The crate `mcp-telemetry` has an observer that records OpenTelemetry metrics.
 
-use std::sync::Weak;
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_types::{ErrorCode, Method, Revision};
+
+use crate::errors::CallError;
 
 /// Receives observations. It is called in the middle of requests, so it must not block, and it must not panic.
 pub trait Observer: Send + Sync {
     /// Receives an observation.
     fn observe(&self, observation: &Observation<'_>);
 
-    /// Receives a source of current values, which can be read whenever metrics are collected. The source ends with the
-    /// transport that it belongs to.
+    /// Receives a source of values, which can be read whenever metrics are collected, until it has
+    /// [ended](MetricSource::is_ended). The same source may be received several times.
     ///
     /// By default it is ignored.
-    fn watch(&self, source: Weak<dyn Gauges>) {
+    fn watch(&self, source: Arc<dyn MetricSource>) {
         drop(source);
     }
 }
@@ -29,7 +32,7 @@ pub trait Observer: Send + Sync {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Observation<'a> {
-    /// A request was received by a server, or sent by a client.
+    /// A request was received or sent.
     OperationStarted(&'a Operation<'a>),
     /// A request ended, or a notification was handled or sent. Each operation that started ends exactly once; a notification
     /// has no start.
@@ -49,7 +52,7 @@ pub enum Observation<'a> {
     StreamOpened(StreamKind),
     /// A stream of events ended.
     StreamClosed(StreamKind),
-    /// A connection was closed because its client did not read.
+    /// A connection was closed, or a stream of it was reset, because its client did not read.
     SlowReader,
     /// As many messages were dropped, because there was no room or no stream for them.
     MessagesDropped(usize),
@@ -72,13 +75,13 @@ pub enum Observation<'a> {
     },
 }
 
-/// Which peer reports.
+/// A side of a connection or of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the protocol has two roles")]
 pub enum Role {
-    /// The client.
+    /// The client of a connection, or the sender of an operation.
     Client,
-    /// The server.
+    /// The server of a connection, or the receiver of an operation.
     Server,
 }
 
@@ -122,9 +125,10 @@ impl Network {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Operation<'a> {
-    /// Which peer reports: the server that received it, or the client that sent it.
+    /// Whether it was received or sent. By the OpenTelemetry conventions, the sender of a request is its client, also if it is
+    /// the server of the connection, such as for an elicitation.
     pub role: Role,
-    /// The method. A client can choose any name.
+    /// The method. A peer can choose any name.
     pub method: &'a Method,
     /// Whether it is a notification, which ends without a start.
     pub is_notification: bool,
@@ -182,6 +186,37 @@ pub enum OperationOutcome {
     TimedOut,
     /// Another failure of the client or the transport.
     Failed,
+}
+
+impl OperationOutcome {
+    /// Returns the outcome of a call that failed.
+    #[must_use]
+    pub fn of_call_error(error: &CallError) -> Self {
+        match error {
+            CallError::Rejected(error) => Self::Error(error.code),
+            CallError::Status { status, .. } => Self::Status(*status),
+            CallError::TimedOut => Self::TimedOut,
+            CallError::Cancelled => Self::Cancelled,
+            CallError::Disconnected
+            | CallError::InvalidResponse
+            | CallError::TooLong { .. }
+            | CallError::SessionLost => Self::Failed,
+        }
+    }
+
+    /// Returns the value of `error.type` in the OpenTelemetry conventions, if the operation failed.
+    #[must_use]
+    pub fn error_type(self) -> Option<Cow<'static, str>> {
+        Some(match self {
+            Self::Completed | Self::InputRequired => return None,
+            Self::ToolError => "tool_error".into(),
+            Self::Error(code) => code.to_string().into(),
+            Self::Status(status) => status.to_string().into(),
+            Self::Cancelled => "cancelled".into(),
+            Self::TimedOut => "timeout".into(),
+            Self::Failed => "_OTHER".into(),
+        })
+    }
 }
 
 /// A connection, as metrics see it.
@@ -252,16 +287,20 @@ pub enum StreamKind {
     Standalone,
 }
 
-/// A source of current values.
-pub trait Gauges: Send + Sync {
+/// A source of values that are read when metrics are collected. It has plain values only: it is read, and dropped, in the
+/// thread that collects metrics, so it must not own anything of the application.
+pub trait MetricSource: Send + Sync {
     /// Reports each value.
-    fn read(&self, report: &mut dyn FnMut(Gauge, u64));
+    fn read(&self, report: &mut dyn FnMut(SourceMetric, u64));
+
+    /// Returns whether the values do not change any more, so that the source need not be read again.
+    fn is_ended(&self) -> bool;
 }
 
-/// A value of a [`Gauges`].
+/// A value of a [`MetricSource`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Gauge {
+pub enum SourceMetric {
     /// The number of sessions with a request or a stream.
     ActiveSessions,
     /// The number of sessions without any.
@@ -276,4 +315,44 @@ pub enum Gauge {
     EventsReplayed,
     /// The number of messages of sessions that were lost since the start, because there was no stream to send them on.
     EventsLost,
+    /// The number of stored events that were dropped since the start because of a limit, so that they cannot be replayed.
+    EventsDropped,
+    /// The number of tasks whose handlers work in this process.
+    WorkingTasks,
+    /// The number of tasks whose handlers wait for input in the memory of this process.
+    WaitingTasks,
+    /// The number of tasks that were created since the start.
+    TasksCreated,
+    /// The number of tasks that finished since the start, with a status such as `completed`.
+    TasksFinished(&'static str),
+    /// The number of calls that did not become tasks since the start, for a reason such as `full`.
+    TasksRefused(&'static str),
+    /// The number of times that tasks began to wait for input since the start.
+    TaskInputRounds,
+    /// The number of tasks since the start that this process runs because the lease of an earlier run had expired.
+    TasksTakenOver,
+}
+
+impl SourceMetric {
+    /// Returns whether the value is a number of events since the start, which never decreases.
+    #[must_use]
+    pub fn is_counter(self) -> bool {
+        match self {
+            Self::ActiveSessions
+            | Self::IdleSessions
+            | Self::IdleSessionBytes
+            | Self::WorkingTasks
+            | Self::WaitingTasks => false,
+            Self::SessionsEnded(_)
+            | Self::SessionsRefused(_)
+            | Self::EventsReplayed
+            | Self::EventsLost
+            | Self::EventsDropped
+            | Self::TasksCreated
+            | Self::TasksFinished(_)
+            | Self::TasksRefused(_)
+            | Self::TaskInputRounds
+            | Self::TasksTakenOver => true,
+        }
+    }
 }

@@ -36,10 +36,12 @@ pub(crate) struct RecordedResponse {
 
 /// The digest of an input request: a response counts only for the request that it was made for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct RequestDigest(String);
+pub struct RequestDigest(String);
 
 impl RequestDigest {
-    pub(crate) fn of(request: &InputRequest) -> Self {
+    /// Computes the digest of a request.
+    #[must_use]
+    pub fn of(request: &InputRequest) -> Self {
         let mut hasher = Hasher::default();
         // A request that cannot be serialized is never sent.
         hasher.part(&serde_json::to_vec(request).unwrap_or_default());
@@ -55,6 +57,16 @@ impl Default for Journal {
 }
 
 impl Journal {
+    /// Returns the results of completed steps by their keys.
+    pub fn steps(&self) -> impl Iterator<Item = (&str, &RawJson)> {
+        self.steps.iter()
+    }
+
+    /// Returns the input responses by the keys of their requests, with the digests of these.
+    pub fn responses(&self) -> impl Iterator<Item = (&str, &RequestDigest, &RawObject)> {
+        self.responses.iter().map(|(key, recorded)| (key, &recorded.request, &recorded.response))
+    }
+
     /// Serializes the journal, to be sealed.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {

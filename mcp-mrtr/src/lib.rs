@@ -51,6 +51,8 @@
 mod binding;
 #[cfg(feature = "server")]
 mod builder;
+#[cfg(all(feature = "server", any(test, feature = "store-tests")))]
+pub mod guard_tests;
 #[cfg(feature = "server")]
 mod invalid_state;
 #[cfg(feature = "server")]
@@ -66,13 +68,15 @@ mod round;
 mod seal;
 
 #[cfg(feature = "server")]
+pub use async_trait::async_trait;
+#[cfg(feature = "server")]
 pub use binding::Binding;
 #[cfg(feature = "server")]
 pub use builder::{InputRequiredBuilder, InvalidInputRequests};
 #[cfg(feature = "server")]
 pub use invalid_state::InvalidState;
 #[cfg(feature = "server")]
-pub use journal::Journal;
+pub use journal::{Journal, RequestDigest};
 #[cfg(feature = "server")]
 pub use key_ring::{Key, KeyRing};
 #[cfg(feature = "server")]

@@ -3,23 +3,27 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
 
+use async_trait::async_trait;
+
 use crate::seal::NONCE_BYTES;
 
-/// Records which states were used, so that each is accepted once.
+/// Records which states were used, so that each is accepted once; implemented with [`macro@async_trait`].
 ///
-/// Instances that serve the same clients must share a replay guard.
+/// Instances that serve the same clients must share a replay guard. Implementations can be tested with
+/// `mcp_mrtr::guard_tests` (feature `store-tests`).
+#[async_trait]
 pub trait ReplayGuard: Send + Sync {
     /// Records the use of a state, and returns whether it is the first. `now` and `expires` are in seconds since the Unix
     /// epoch; the record may be dropped once it has expired.
     ///
     /// Of concurrent calls with one nonce, only one may return `true`. An implementation that cannot decide, for example
     /// because its store is unavailable, must return `false`.
-    fn claim(&self, now: u64, nonce: [u8; NONCE_BYTES], expires: u64) -> bool;
+    async fn claim(&self, now: u64, nonce: [u8; NONCE_BYTES], expires: u64) -> bool;
 
     /// Returns whether the use of a state is recorded, without recording one.
     ///
     /// An implementation that cannot decide must return `true`.
-    fn is_claimed(&self, now: u64, nonce: &[u8; NONCE_BYTES]) -> bool;
+    async fn is_claimed(&self, now: u64, nonce: [u8; NONCE_BYTES]) -> bool;
 }
 
 /// A replay guard in memory, for a single instance.
@@ -43,13 +47,21 @@ impl MemoryReplayGuard {
     }
 }
 
-impl ReplayGuard for MemoryReplayGuard {
-    fn claim(&self, now: u64, nonce: [u8; NONCE_BYTES], expires: u64) -> bool {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        let later = used.by_expiry.split_off(&now.saturating_add(1));
-        for expired in std::mem::replace(&mut used.by_expiry, later).into_values().flatten() {
-            used.nonces.remove(&expired);
+impl Used {
+    /// Removes the states that have expired.
+    fn expire(&mut self, now: u64) {
+        let later = self.by_expiry.split_off(&now.saturating_add(1));
+        for expired in std::mem::replace(&mut self.by_expiry, later).into_values().flatten() {
+            self.nonces.remove(&expired);
         }
+    }
+}
+
+#[async_trait]
+impl ReplayGuard for MemoryReplayGuard {
+    async fn claim(&self, now: u64, nonce: [u8; NONCE_BYTES], expires: u64) -> bool {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.expire(now);
         if used.nonces.len() >= self.limit || !used.nonces.insert(nonce) {
             return false;
         }
@@ -57,26 +69,42 @@ impl ReplayGuard for MemoryReplayGuard {
         true
     }
 
-    fn is_claimed(&self, _: u64, nonce: &[u8; NONCE_BYTES]) -> bool {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner).nonces.contains(nonce)
+    async fn is_claimed(&self, now: u64, nonce: [u8; NONCE_BYTES]) -> bool {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.expire(now);
+        used.nonces.contains(&nonce)
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+
     use super::*;
+    use crate::guard_tests::check_replay_guard;
+
+    /// Nothing in memory has to wait.
+    fn ready<T>(future: impl Future<Output = T>) -> T {
+        let Poll::Ready(output) = pin!(future).poll(&mut Context::from_waker(Waker::noop())) else {
+            panic!("it waits")
+        };
+        output
+    }
 
     #[test]
-    fn each_is_used_once_and_forgotten_in_time() {
-        let guard = MemoryReplayGuard::new(2);
-        let nonce = |byte| [byte; NONCE_BYTES];
-        assert!(!guard.is_claimed(0, &nonce(1)), "it was not used yet");
-        assert!(guard.claim(0, nonce(1), 10));
-        assert!(guard.is_claimed(5, &nonce(1)) && !guard.is_claimed(5, &nonce(2)));
-        assert!(!guard.claim(5, nonce(1), 10));
-        assert!(guard.claim(5, nonce(2), 20));
-        assert!(!guard.claim(5, nonce(3), 20), "full, so it cannot be decided");
-        assert!(guard.claim(10, nonce(3), 20), "the first has expired");
-        assert_eq!(guard.used.lock().unwrap().nonces.len(), 2);
+    fn memory_does_what_guards_do() {
+        ready(check_replay_guard(async |limit| MemoryReplayGuard::new(limit), 1_000_000));
+    }
+
+    #[test]
+    fn states_that_expired_take_no_memory() {
+        let guard = MemoryReplayGuard::new(10);
+        for byte in 0..5 {
+            assert!(ready(guard.claim(0, [byte; NONCE_BYTES], 10)));
+        }
+        assert!(ready(guard.claim(10, [9; NONCE_BYTES], 20)));
+        let used = guard.used.lock().unwrap();
+        assert_eq!((used.nonces.len(), used.by_expiry.len()), (1, 1));
     }
 }

@@ -66,6 +66,19 @@ impl Round {
         Ok(None)
     }
 
+    /// Returns the steps and responses so far, for a request that continues in another way, such as a task. Responses to the
+    /// requests of the last round are among them, also if the handler has not used them yet.
+    #[must_use]
+    pub fn to_journal(&self) -> Journal {
+        let mut journal = self.journal.clone();
+        for (key, response) in self.responses.iter() {
+            if let Some(request) = journal.requested.get(key).cloned() {
+                journal.responses.insert(key, RecordedResponse { request, response: response.clone() });
+            }
+        }
+        journal
+    }
+
     /// Returns the result of a step that was completed in an earlier round.
     #[must_use]
     pub fn step(&self, key: &str) -> Option<&RawJson> {
@@ -167,6 +180,29 @@ mod tests {
         let _ = same.request_input("b", &ListRootsRequest::default().into()).unwrap();
         let mut later = Round::new(next(same), InputResponses::new());
         assert_eq!(later.request_input("a", &form("Delete 300 files?")).unwrap(), None);
+    }
+
+    /// What a task that continues the call has to know: steps and responses, those of this round included.
+    #[test]
+    fn a_round_can_be_continued_elsewhere() {
+        let mut round = Round::default();
+        round.complete_step("charge", RawJson::parse("7").unwrap());
+        let _ = round.request_input("a", &form("A?")).unwrap();
+        let mut round = Round::new(next(round), responses(&[("a", "1"), ("x", "9")]));
+        let expected = [("a".to_owned(), RequestDigest::of(&form("A?")), response("1"))];
+        let of = |round: &Round| -> Vec<_> {
+            let journal = round.to_journal();
+            let own = |(key, digest, response): (&str, &RequestDigest, &RawObject)| {
+                (key.to_owned(), digest.clone(), response.clone())
+            };
+            journal.responses().map(own).collect()
+        };
+        assert_eq!(of(&round), expected, "not used yet");
+        let _ = round.request_input("a", &form("A?")).unwrap();
+        assert_eq!(of(&round), expected);
+        assert_eq!(round.to_journal().steps().map(|(key, _)| key).collect::<Vec<_>>(), ["charge"]);
+        let first = Round::new(Journal::default(), responses(&[("a", "1")]));
+        assert!(of(&first).is_empty(), "nothing was requested");
     }
 
     /// In the first round responses count without a request; later only those to the requests of the round before.

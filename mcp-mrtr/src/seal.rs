@@ -150,7 +150,7 @@ impl Sealer {
     /// # Errors
     ///
     /// Returns an error if [`open`](Self::open) does, or if the state was used before.
-    pub fn open_once(
+    pub async fn open_once(
         &self,
         now: u64,
         binding: &Binding,
@@ -158,6 +158,6 @@ impl Sealer {
         guard: &dyn ReplayGuard,
     ) -> Result<OpenedState, InvalidState> {
         let opened = self.open(now, binding, state)?;
-        if guard.claim(now, opened.nonce, opened.expires) { Ok(opened) } else { Err(InvalidState::Replayed) }
+        if guard.claim(now, opened.nonce, opened.expires).await { Ok(opened) } else { Err(InvalidState::Replayed) }
     }
 }

@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, PushInfo, PushKind, RedisError, Value};
+use redis::{AsyncConnectionConfig, Cmd, ErrorKind, Pipeline, PushInfo, PushKind, RedisError, Value};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout_at};
 
+use crate::endpoint::Endpoint;
 use crate::script::{Script, Scripts};
 use mcp_session::StoreError;
 
@@ -27,7 +28,7 @@ pub(crate) enum Failure {
 
 /// One connection, which is re-established when it breaks. Commands are pipelined.
 pub(crate) struct Connection {
-    client: Client,
+    endpoint: Endpoint,
     limit: Duration,
     state: Mutex<State>,
 }
@@ -48,8 +49,8 @@ struct Connected {
 }
 
 impl Connection {
-    pub(crate) fn new(client: Client, limit: Duration) -> Self {
-        Self { client, limit, state: Mutex::default() }
+    pub(crate) fn new(endpoint: Endpoint, limit: Duration) -> Self {
+        Self { endpoint, limit, state: Mutex::default() }
     }
 
     /// Executes idempotent commands, which are retried once if the connection breaks.
@@ -104,8 +105,14 @@ impl Connection {
         connected: &mut Connected,
         commands: &Pipeline,
     ) -> Result<Vec<Result<Value, RedisError>>, Failure> {
-        let error = match timeout_at(deadline, commands.query_async(&mut connected.connection)).await {
-            Ok(Ok(results)) => return Ok(results),
+        type Results = Vec<Result<Value, RedisError>>;
+        let error = match timeout_at(deadline, commands.query_async::<Results>(&mut connected.connection)).await {
+            Ok(Ok(results)) => {
+                if results.iter().any(|result| result.as_ref().is_err_and(is_elsewhere)) {
+                    connected.is_closed.store(true, Ordering::Relaxed);
+                }
+                return Ok(results);
+            }
             Ok(Err(error)) => error.into(),
             Err(_) => self.timed_out(),
         };
@@ -128,7 +135,7 @@ impl Connection {
         {
             return Err(cause.clone());
         }
-        let failure = match timeout_at(deadline, connect(&self.client)).await {
+        let failure = match timeout_at(deadline, connect(&self.endpoint)).await {
             Ok(Ok(connected)) => {
                 state.connected = Some(connected.clone());
                 state.backoff = Backoff::default();
@@ -147,7 +154,7 @@ impl Connection {
     }
 }
 
-async fn connect(client: &Client) -> Result<Connected, RedisError> {
+async fn connect(endpoint: &Endpoint) -> Result<Connected, RedisError> {
     let is_closed = Arc::new(AtomicBool::new(false));
     let closed = is_closed.clone();
     let config = AsyncConnectionConfig::new()
@@ -160,7 +167,7 @@ async fn connect(client: &Client) -> Result<Connected, RedisError> {
             }
             Ok::<_, std::convert::Infallible>(())
         });
-    let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
+    let mut connection = endpoint.connect(&config).await?;
     let mut load = Pipeline::new();
     for script in Script::ALL {
         load.cmd("SCRIPT").arg("LOAD").arg(script.source());
@@ -194,12 +201,17 @@ fn is_unknown_script(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT")
 }
 
+/// Whether another server has the data now.
+fn is_elsewhere(error: &RedisError) -> bool {
+    error.code().is_some_and(|code| ELSEWHERE.contains(&code))
+}
+
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Self {
         let text = error.to_string();
         match (error.kind(), error.code()) {
             (ErrorKind::Server(_) | ErrorKind::Extension, Some(code)) => {
-                Self::Refused { is_temporary: TEMPORARY.contains(&code), text }
+                Self::Refused { is_temporary: TEMPORARY.contains(&code) || ELSEWHERE.contains(&code), text }
             }
             (ErrorKind::AuthenticationFailed, _) => Self::Refused { is_temporary: true, text },
             _ => Self::NoResponse(text),
@@ -237,6 +249,9 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// The maximum number of commands in flight; others wait within their timeout.
 const CONCURRENT_COMMANDS: usize = 1024;
 
-/// The temporary errors of Redis: it starts, has no memory left, is a replica, or cannot write to its disk.
-const TEMPORARY: [&str; 9] =
-    ["LOADING", "BUSY", "TRYAGAIN", "READONLY", "MASTERDOWN", "NOREPLICAS", "MISCONF", "OOM", "CLUSTERDOWN"];
+/// The temporary errors of Redis: it starts, has no memory left, or cannot write to its disk.
+const TEMPORARY: [&str; 8] =
+    ["LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "NOREPLICAS", "MISCONF", "OOM", "CLUSTERDOWN"];
+
+/// The errors of a server that became a replica, or gave its slots to another node of the cluster.
+const ELSEWHERE: [&str; 3] = ["READONLY", "MOVED", "ASK"];

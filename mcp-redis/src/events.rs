@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::Shared;
 use crate::record::invalid;
 use crate::script::{Script, Scripts};
-use mcp_session::{EventStore, Replay, SessionId, StoreError, StoredEvent, async_trait};
+use mcp_session::{EventStore, MetricSource, Replay, SessionId, StoreError, StoredEvent, async_trait};
 
 /// An [`EventStore`] in Redis, so that all instances can replay events; created by [`Redis::events`](crate::Redis::events).
 ///
@@ -25,7 +25,7 @@ impl RedisEventStore {
     /// Returns the number of events that were dropped because the queue was full, or because Redis refused them.
     #[must_use]
     pub fn dropped(&self) -> u64 {
-        self.shared.queue.dropped()
+        self.shared.queue.dropped().count()
     }
 
     /// Returns the number of events in the queue, and their bytes.
@@ -65,6 +65,10 @@ impl EventStore for RedisEventStore {
 
     fn forget(&self, session: SessionId) {
         self.shared.queue.forget(session);
+    }
+
+    fn metrics(&self) -> Option<Arc<dyn MetricSource>> {
+        Some(self.shared.queue.dropped().source())
     }
 }
 

@@ -6,17 +6,7 @@ use sha2::{Digest, Sha256};
 
 use mcp_session::SessionId;
 
-/// The keys of one prefix.
-///
-/// | key | type | content |
-/// |---|---|---|
-/// | `<prefix>:session:<hash>` | hash | `version` and `record` |
-/// | `<prefix>:events:<hash>` | sorted set | the streams of the session, by their last use; a string once it has ended |
-/// | `<prefix>:events:<hash>:<stream>` | stream | its events, by their numbers |
-/// | `<prefix>:events:<hash>:<stream>:meta` | hash | what is known of the stream |
-/// | `<prefix>:events:epoch` | string | changes when all streams become incomplete |
-///
-/// Keys of different prefixes never collide, whatever the prefixes contain.
+/// The keys of one prefix: the documentation of the crate lists them.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
     pub(crate) prefix: String,
@@ -29,6 +19,46 @@ impl Keys {
 
     pub(crate) fn events(&self, id: SessionId) -> String {
         format!("{}:events:{}", self.prefix, hash(id))
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn bus(&self) -> String {
+        format!("{}:bus", self.prefix)
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn bus_number(&self) -> String {
+        format!("{}:bus:number", self.prefix)
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn handle(&self, name: &str) -> String {
+        format!("{}:handle:{name}", self.prefix)
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn handles(&self) -> String {
+        format!("{}:handles", self.prefix)
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn handles_of(&self, owner: &str) -> String {
+        format!("{}:handles:{owner}", self.prefix)
+    }
+
+    #[cfg(feature = "server")]
+    pub(crate) fn states(&self) -> String {
+        format!("{}:states", self.prefix)
+    }
+
+    #[cfg(feature = "auth")]
+    pub(crate) fn proofs(&self) -> String {
+        format!("{}:proofs", self.prefix)
+    }
+
+    #[cfg(feature = "auth")]
+    pub(crate) fn proofs_of(&self, key: &str) -> String {
+        format!("{}:proofs:{key}", self.prefix)
     }
 
     pub(crate) fn epoch(&self) -> String {

@@ -1,42 +1,100 @@
-//! Session and event stores in Redis, for servers of the Model Context Protocol with sessions (before 2026-07-28) that
-//! run on several machines.
+//! What the instances of a server of the Model Context Protocol share, in Redis.
 //!
-//! Start with [`Redis::connect`]. [`Redis`] provides a [`SessionStore`](mcp_session::SessionStore) and an
-//! [`EventStore`](mcp_session::EventStore) for `HttpOptions::session_store` and `HttpOptions::event_store` of
-//! `mcp-transport-http`.
+//! Start with [`Redis::connect`]. [`Redis`] provides:
+//!
+//! | | for | feature |
+//! |---|---|---|
+//! | [`sessions`](Redis::sessions), [`events`](Redis::events) | `HttpOptions::session_store` and `HttpOptions::event_store` of `mcp-transport-http` | |
+//! | `change_bus` | `ServerBuilder::change_bus` of `mcp-server` | `server` |
+//! | `handles` | `Handles::stored` of `mcp-server` | `server` |
+//! | `replay_guard` | `ServerBuilder::replay_guard` and `Handles::replay_guard` of `mcp-server` | `server` |
+//! | `tasks` | `Tasks::new` of `mcp-tasks` | `tasks` |
+//! | `proof_ledger` | `ProtectedResource::proof_ledger` of `mcp-auth` | `auth` |
+//!
+//! # Keys
+//!
+//! All keys begin with [`RedisOptions::prefix`].
+//!
+//! | key | type | content |
+//! |---|---|---|
+//! | `<prefix>:session:<hash>` | hash | `version` and `record` of a session |
+//! | `<prefix>:events:<hash>` | sorted set | the streams of a session, by their last use; a string once it has ended |
+//! | `<prefix>:events:<hash>:<stream>` | stream | the events of a stream, by their numbers |
+//! | `<prefix>:events:<hash>:<stream>:meta` | hash | what is known of the stream |
+//! | `<prefix>:events:epoch` | string | changes when all streams become incomplete |
+//! | `<prefix>:bus` | channel | messages about changes: number, origin, content |
+//! | `<prefix>:bus:number` | string | the number of the last message |
+//! | `<prefix>:handle:<digest>` | hash | `version`, `owner`, `content` and `expires` of a handle |
+//! | `<prefix>:handles` | sorted set | the digests of all handles, by expiry |
+//! | `<prefix>:handles:<owner>` | sorted set | the digests of the handles of one owner, by expiry |
+//! | `<prefix>:states` | sorted set | the nonces of request states and sealed handles that were used, by expiry |
+//! | `<prefix>:proofs` | sorted set | the DPoP proofs that were used, by expiry |
+//! | `<prefix>:proofs:<hash>` | sorted set | those of one key or one user, by expiry |
+//! | `<prefix>:task:<id>` | hash | `version`, `run`, `expires` and `content`, and the nonces of the `first` and the `last` write |
+//! | `<prefix>:tasks:queue` | stream | the ids of tasks that are queued or claimed; the group `workers` has those that are claimed as pending entries, whose idle time is the age of the lease |
+//! | `<prefix>:tasks:expiry` | sorted set | all ids, by the time of their expiry |
+//! | `<prefix>:tasks:index` | hash | by id, as MessagePack: `owner`, `tool`, `finished`, `bytes`, `dies` (the time of expiry), `entry` (the id in the queue), `held` (the token of its run, if it is claimed) and `worker` |
+//! | `<prefix>:tasks:counts` | hash | the numbers that are limited: `kept`, `unfinished`, `bytes`, and by owner and tool; the `number` of the last task; the `cursor` of the search for expired leases |
+//! | `<prefix>:tasks:owner:<owner>` | sorted set | the ids of the tasks of an owner, by their numbers |
+//! | `<prefix>:tasks:changes` | channel | the ids of tasks that have changed, and `queued` |
+//!
+//! Keys of different prefixes never collide, whatever the prefixes contain. A hash tag in the prefix puts all keys into one slot of a
+//! cluster; [`Redis::connect_cluster`] adds one.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "server")]
+mod bus;
 mod connection;
+mod endpoint;
 mod events;
+#[cfg(feature = "server")]
+mod handles;
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals;
 mod keys;
 mod options;
+#[cfg(feature = "auth")]
+mod proofs;
 mod queue;
 mod record;
+#[cfg(feature = "server")]
+mod replay_guard;
 mod script;
 mod sessions;
+#[cfg(feature = "tasks")]
+mod tasks;
+#[cfg(any(feature = "auth", feature = "server"))]
+mod used;
 mod writer;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Client, IntoConnectionInfo as _, ProtocolVersion};
-
+#[cfg(feature = "server")]
+pub use bus::RedisChangeBus;
 pub use events::RedisEventStore;
+#[cfg(feature = "server")]
+pub use handles::RedisHandleStore;
 pub use options::RedisOptions;
+#[cfg(feature = "auth")]
+pub use proofs::RedisProofLedger;
+#[cfg(feature = "server")]
+pub use replay_guard::RedisReplayGuard;
 pub use sessions::RedisSessionStore;
+#[cfg(feature = "tasks")]
+pub use tasks::RedisTaskStore;
 
 use connection::Connection;
+use endpoint::Endpoint;
 use keys::Keys;
 use mcp_session::StoreError;
 use queue::Queue;
 use writer::Writer;
 
-/// A connection to a Redis server, in which several instances of an MCP server keep their sessions.
+/// A connection to a Redis server, in which several instances of an MCP server keep what they share.
 ///
 /// # Examples
 ///
@@ -66,8 +124,8 @@ use writer::Writer;
 /// time; events with lower numbers than those in Redis are dropped.
 ///
 /// Data that Redis loses is lost: without persistence all sessions, when it restarts; after a failover what was not
-/// replicated, which may restore an older version of a record. Redis Cluster and TLS (`rediss:`) are not supported; use a
-/// tunnel or a private network. Redis 6 or newer is required, for its protocol RESP3.
+/// replicated, which may restore an older version of a record. TLS (`rediss:`) is not supported; use a tunnel or a private
+/// network. Redis 6 or newer is required, for its protocol RESP3.
 ///
 /// # Confidentiality
 ///
@@ -92,6 +150,10 @@ struct Shared {
     keys: Keys,
     limit: Duration,
     queue: Arc<Queue>,
+    #[cfg(any(feature = "auth", feature = "server"))]
+    options: RedisOptions,
+    #[cfg(any(feature = "server", feature = "tasks"))]
+    endpoint: Endpoint,
 }
 
 impl Redis {
@@ -107,19 +169,71 @@ impl Redis {
     ///
     /// Panics outside of a Tokio runtime.
     pub async fn connect(url: &str, options: RedisOptions) -> Result<Self, StoreError> {
-        let invalid = |error| StoreError(format!("the URL of Redis cannot be used: {error}"));
-        let info = url.into_connection_info().map_err(invalid)?;
-        let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
-        let client = Client::open(info.set_redis_settings(settings)).map_err(invalid)?;
-        let connect = || Connection::new(client.clone(), options.command_timeout);
+        Self::connect_to(Endpoint::single(url)?, options).await
+    }
+
+    /// Connects to the master that one of several Sentinels names, also after a failover. The host of `master` is the name of
+    /// the master, as in `redis://user:password@mymaster/0`; the rest is how to log in to it. Otherwise it does the same as
+    /// [`connect`](Self::connect).
+    ///
+    /// # Errors
+    ///
+    /// The same as those of [`connect`](Self::connect).
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a Tokio runtime.
+    pub async fn connect_sentinels(
+        sentinels: &[&str],
+        master: &str,
+        options: RedisOptions,
+    ) -> Result<Self, StoreError> {
+        Self::connect_to(Endpoint::sentinels(sentinels, master)?, options).await
+    }
+
+    /// Connects to a Redis Cluster, of which `nodes` are some. All keys of a prefix are in one slot, because the prefix is a hash
+    /// tag: it becomes `{mcp}`, unless it has braces already. So one master has all of them; use several prefixes to divide the
+    /// load. Otherwise it does the same as [`connect`](Self::connect).
+    ///
+    /// # Errors
+    ///
+    /// The same as those of [`connect`](Self::connect).
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a Tokio runtime.
+    pub async fn connect_cluster(nodes: &[&str], mut options: RedisOptions) -> Result<Self, StoreError> {
+        if !options.prefix.contains('{') {
+            options.prefix = format!("{{{}}}", options.prefix);
+        }
+        let tag = options.prefix.split_once('{').and_then(|(_, rest)| rest.split_once('}'));
+        if tag.is_none_or(|(tag, _)| tag.is_empty()) {
+            return Err(StoreError("the prefix for a cluster needs a hash tag that is not empty".to_owned()));
+        }
+        Self::connect_to(Endpoint::cluster(nodes, options.prefix.clone())?, options).await
+    }
+
+    async fn connect_to(endpoint: Endpoint, options: RedisOptions) -> Result<Self, StoreError> {
+        let connect = || Connection::new(endpoint.clone(), options.command_timeout);
         let commands = connect();
         commands.execute(|_| redis::cmd("PING")).await.map_err(StoreError::from)?;
 
         let keys = Keys { prefix: options.prefix.clone() };
         let (limit, queue) = (options.command_timeout, Arc::new(Queue::new(options.clone())));
-        let writer = Writer { connection: connect(), queue: queue.clone(), keys: keys.clone(), options };
+        let writer =
+            Writer { connection: connect(), queue: queue.clone(), keys: keys.clone(), options: options.clone() };
         tokio::spawn(writer.run());
-        Ok(Self { shared: Arc::new(Shared { commands, keys, limit, queue }) })
+        let shared = Shared {
+            commands,
+            keys,
+            limit,
+            queue,
+            #[cfg(any(feature = "auth", feature = "server"))]
+            options,
+            #[cfg(any(feature = "server", feature = "tasks"))]
+            endpoint,
+        };
+        Ok(Self { shared: Arc::new(shared) })
     }
 
     /// Returns the session store.
@@ -128,10 +242,68 @@ impl Redis {
         RedisSessionStore { shared: self.shared.clone() }
     }
 
+    /// Returns a store of tasks with these limits, and spawns the task that receives changes. It ends after the last clone of
+    /// the store is dropped.
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a Tokio runtime.
+    #[cfg(feature = "tasks")]
+    #[must_use]
+    pub fn tasks(&self, limits: mcp_tasks::TaskLimits) -> RedisTaskStore {
+        RedisTaskStore::new(self.shared.clone(), limits)
+    }
+
     /// Returns the event store. All stores of one connection share a queue.
     #[must_use]
     pub fn events(&self) -> RedisEventStore {
         RedisEventStore { shared: self.shared.clone() }
+    }
+
+    /// Connects a bus for `ServerBuilder::change_bus` to the channel of the prefix, and spawns the tasks that send and
+    /// receive. They end after the last handle and the last server with it are dropped.
+    ///
+    /// Each bus has two connections. Call this once, and use clones for further servers of the process.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if Redis does not respond within the [timeout](RedisOptions::command_timeout).
+    ///
+    /// # Panics
+    ///
+    /// Panics outside of a Tokio runtime.
+    #[cfg(feature = "server")]
+    pub async fn change_bus(&self) -> Result<RedisChangeBus, StoreError> {
+        RedisChangeBus::connect(&self.shared).await
+    }
+
+    /// Returns the store for `Handles::stored`.
+    #[cfg(feature = "server")]
+    #[must_use]
+    pub fn handles(&self) -> RedisHandleStore {
+        RedisHandleStore { shared: self.shared.clone() }
+    }
+
+    /// Returns the replay guard for `ServerBuilder::replay_guard` and `Handles::replay_guard`.
+    #[cfg(feature = "server")]
+    #[must_use]
+    pub fn replay_guard(&self) -> RedisReplayGuard {
+        RedisReplayGuard { shared: self.shared.clone() }
+    }
+
+    /// Returns the ledger of DPoP proofs for `ProtectedResource::proof_ledger`.
+    #[cfg(feature = "auth")]
+    #[must_use]
+    pub fn proof_ledger(&self) -> RedisProofLedger {
+        RedisProofLedger { shared: self.shared.clone() }
+    }
+}
+
+#[cfg(feature = "server")]
+impl Shared {
+    /// A further connection.
+    fn connect(&self) -> Connection {
+        Connection::new(self.endpoint.clone(), self.limit)
     }
 }
 

@@ -15,6 +15,11 @@ use std::time::Duration;
 /// | [`max_stream_bytes`](Self::max_stream_bytes) | 1 MiB | lets a client miss more and larger messages |
 /// | [`max_session_streams`](Self::max_session_streams) | 32 | lets a client resume more streams |
 /// | [`stream_timeout`](Self::stream_timeout) | 30 min | lets a client be disconnected longer |
+/// | [`max_queued_changes`](Self::max_queued_changes) | 1,024 | loses fewer changes while Redis is unavailable |
+/// | [`max_handles`](Self::max_handles) | 100,000 | takes more memory in Redis |
+/// | [`max_handles_per_principal`](Self::max_handles_per_principal) | 100 | lets one user take more of it |
+/// | [`max_used_states`](Self::max_used_states) | 100,000 | takes more memory in Redis, about 100 bytes each |
+/// | [`max_used_proofs`](Self::max_used_proofs) | 100,000 | takes more memory in Redis, about 250 bytes each |
 ///
 /// With the defaults, a session takes up to 32 MiB in Redis, for half an hour after its last event.
 #[derive(Clone, Debug)]
@@ -29,6 +34,11 @@ pub struct RedisOptions {
     pub(crate) max_stream_bytes: usize,
     pub(crate) max_session_streams: usize,
     pub(crate) stream_timeout: Duration,
+    pub(crate) max_queued_changes: usize,
+    pub(crate) max_handles: usize,
+    pub(crate) max_handles_per_principal: usize,
+    pub(crate) max_used_states: usize,
+    pub(crate) max_used_proofs: usize,
 }
 
 impl Default for RedisOptions {
@@ -43,6 +53,11 @@ impl Default for RedisOptions {
             max_stream_bytes: 1024 * 1024,
             max_session_streams: 32,
             stream_timeout: Duration::from_secs(30 * 60),
+            max_queued_changes: 1024,
+            max_handles: 100_000,
+            max_handles_per_principal: 100,
+            max_used_states: 100_000,
+            max_used_proofs: 100_000,
         }
     }
 }
@@ -66,7 +81,7 @@ impl RedisOptions {
         self
     }
 
-    /// Sets the maximum number of bytes in the queue; events beyond it are dropped.
+    /// Sets the maximum number of bytes in the queue; events beyond it are dropped. Each queue of a change bus has this limit, too.
     pub fn max_queued_bytes(mut self, bytes: usize) -> Self {
         self.max_queued_bytes = bytes;
         self
@@ -103,6 +118,40 @@ impl RedisOptions {
     /// Sets how long a stream is stored after its last event.
     pub fn stream_timeout(mut self, time: Duration) -> Self {
         self.stream_timeout = time;
+        self
+    }
+
+    /// Sets the maximum number of changes that wait to be published in Redis, and of those of other instances that wait to be
+    /// delivered. Beyond it, the clients of the instances that miss changes are notified that everything may have changed.
+    pub fn max_queued_changes(mut self, count: usize) -> Self {
+        self.max_queued_changes = count;
+        self
+    }
+
+    /// Sets the maximum number of handles in the store; beyond it, no handles are minted until others expire.
+    pub fn max_handles(mut self, count: usize) -> Self {
+        self.max_handles = count;
+        self
+    }
+
+    /// Sets the maximum number of handles of one kind that a principal has. Anonymous callers share
+    /// [`max_handles`](Self::max_handles).
+    pub fn max_handles_per_principal(mut self, count: usize) -> Self {
+        self.max_handles_per_principal = count;
+        self
+    }
+
+    /// Sets the maximum number of request states that are recorded as used; beyond it, further ones are refused until others
+    /// expire.
+    pub fn max_used_states(mut self, count: usize) -> Self {
+        self.max_used_states = count;
+        self
+    }
+
+    /// Sets the maximum number of DPoP proofs that are recorded as used; beyond it, further ones are refused until others
+    /// expire. One key can have at most a 32nd of them, but at least one.
+    pub fn max_used_proofs(mut self, count: usize) -> Self {
+        self.max_used_proofs = count;
         self
     }
 }

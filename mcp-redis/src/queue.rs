@@ -3,12 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, watch};
 
-use mcp_session::{SessionId, StoredEvent};
+use mcp_session::{DroppedEvents, SessionId, StoredEvent};
 
 use crate::options::RedisOptions;
 
@@ -21,7 +20,7 @@ pub(crate) struct Queue {
     wake: Notify,
     /// All operations up to this ticket were written, or dropped.
     done: watch::Sender<u64>,
-    dropped: AtomicU64,
+    dropped: DroppedEvents,
 }
 
 #[derive(Default)]
@@ -98,7 +97,7 @@ impl Queue {
         let is_full = state.events >= self.options.max_queued_events
             || state.bytes.saturating_add(cost) > self.options.max_queued_bytes;
         if state.is_closed || is_full {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.dropped.add_one();
             state.lose((session, stream), event.number, self.options.max_tracked_streams);
         } else {
             state.events += 1;
@@ -174,7 +173,7 @@ impl Queue {
             state.bytes -= cost(&item.event);
         }
         for item in refused.iter().filter_map(|index| batch.items.get(*index)) {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.dropped.add_one();
             state.lose((item.session, item.stream), item.event.number, self.options.max_tracked_streams);
         }
         // Otherwise the next batch has to record the loss first.
@@ -194,8 +193,8 @@ impl Queue {
         self.state().is_closed
     }
 
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+    pub(crate) fn dropped(&self) -> &DroppedEvents {
+        &self.dropped
     }
 
     /// Returns the number of events that are queued or being written, and their bytes.
@@ -337,7 +336,7 @@ mod tests {
             queue.append(session, 0, event(number));
         }
         queue.append(session, 1, StoredEvent { number: 8, message: vec![0; 5000].into() });
-        assert_eq!((queue.dropped(), queue.queued().0), (4, 4));
+        assert_eq!((queue.dropped().count(), queue.queued().0), (4, 4));
         let batch = queue.next().await.unwrap();
         let numbers: Vec<_> = batch.items.iter().map(|item| (item.event.number, item.previous)).collect();
         let previous = [Previous::None, Previous::Number(1), Previous::Number(2), Previous::Number(3)];
@@ -386,7 +385,7 @@ mod tests {
         assert_eq!(items, [(other, 1, Previous::None), (session, 2, Previous::None)]);
         assert_eq!(batch.forgotten, BTreeSet::from([session]));
         queue.finish(&batch, &[1]);
-        assert_eq!((queue.queued(), queue.dropped()), ((0, 0), 1));
+        assert_eq!((queue.queued(), queue.dropped().count()), ((0, 0), 1));
         let flushed = tokio::time::timeout(Duration::from_millis(10), queue.flushed());
         assert!(flushed.await.is_err(), "the loss is not recorded yet");
         let batch = queue.next().await.unwrap();

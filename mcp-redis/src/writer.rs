@@ -39,7 +39,7 @@ impl Writer {
             let failure = match self.attempt(batch, &epoch).await {
                 Ok(refused) => {
                     if is_unavailable {
-                        tracing::info!(dropped = self.queue.dropped(), "Redis accepts events again");
+                        tracing::info!(dropped = self.queue.dropped().count(), "Redis accepts events again");
                     }
                     return Some(refused);
                 }

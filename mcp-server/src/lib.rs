@@ -341,6 +341,7 @@
 mod asking;
 mod auth;
 mod build;
+pub mod bus;
 mod connection;
 mod extensions;
 mod handlers;
@@ -349,6 +350,8 @@ pub mod handles;
 pub mod middleware;
 mod serve;
 mod server;
+#[cfg(feature = "mrtr")]
+pub mod tasks;
 mod uri_template;
 mod visibility;
 
@@ -413,7 +416,7 @@ pub use serve::param_claims::ParamClaims;
 pub use serve::progress::Progress;
 pub use serve::response::Response;
 pub use serve::target::Target;
-pub use server::Server;
+pub use server::{Server, WeakServer};
 pub use uri_template::{InvalidTemplate, UriTemplate, UriValue, UriVariables};
 pub use visibility::audience::Audience;
 pub use visibility::viewer::Viewer;

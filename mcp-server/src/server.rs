@@ -1,17 +1,20 @@
 //! The server: what it is and what it offers.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, Weak};
 
 use mcp_kernel::Change;
 use mcp_kernel::observe::Observer;
 use mcp_kernel::server::ServerConfig;
 use mcp_types::{HeaderParam, Implementation};
 
-use crate::build::builder::ServerBuilder;
+use crate::build::builder::{ServerBuilder, needs_scopes_to_subscribe};
 use crate::build::error::BuildError;
 use crate::build::hooks::Hooks;
-use crate::build::registry::Registry;
+use crate::build::registry::{ListChange, Registry};
 use crate::build::settings::Settings;
+use crate::bus::ChangeBus;
+use crate::bus::link::BusLink;
 use crate::connection::broadcast::{Broadcast, Notice};
 use crate::connection::shared::Shared;
 use crate::extensions::Extensions;
@@ -19,6 +22,7 @@ use crate::handlers::extract::check_state;
 use crate::handlers::subscription::SubscriptionHandler;
 use crate::serve::endpoint::Endpoint;
 use crate::visibility::audience::Audience;
+use crate::visibility::guard::Guard;
 use crate::visibility::predicate::Visible;
 
 /// A server: its description, its tools, prompts and resources, and its settings. It has no state of clients.
@@ -55,6 +59,8 @@ pub(crate) struct Inner {
     /// Serializes updates, so that none is lost.
     pub(crate) updating: Mutex<()>,
     pub(crate) broadcast: Broadcast,
+    /// The connection to the other instances, if there is a bus.
+    pub(crate) bus: OnceLock<BusLink>,
 }
 
 impl Server {
@@ -101,15 +107,30 @@ impl Server {
         self.check_declared(&registry)?;
         check_state(&registry, &self.0.state)?;
         #[cfg(feature = "mrtr")]
-        self.settings().handles.check(&registry)?;
+        {
+            self.settings().handles.check(&registry)?;
+            crate::tasks::runtime::wrap_tools(&mut registry, self.settings().tasks.as_ref())?;
+        }
+        // Before a client can know of them. It stays, as requests may be in flight.
+        if needs_scopes_to_subscribe(&self.0.config, &registry) {
+            self.0.config.intercept_builtin.store(true, Ordering::Relaxed);
+        }
         let changes = registry.take_changes();
         let mut registry = Arc::new(registry);
         std::mem::swap(&mut *self.0.registry.write().unwrap_or_else(PoisonError::into_inner), &mut registry);
         drop(alone);
         // Dropping the old handlers and publishing run code of the application, so no lock is held here.
         drop(registry);
-        for (change, guards) in changes.lists() {
-            self.0.broadcast.publish(&Notice::new(self, &change, audience, guards));
+        for ListChange { list, items } in changes.lists() {
+            if let (Some(bus), Some(items)) = (self.bus(), &items) {
+                bus.remember(&list, items);
+            }
+            let names = items.as_ref().map(|items| items.iter().map(|(name, _)| name.clone()).collect());
+            let guards = items.map(|items| items.into_iter().map(|(_, guard)| guard).collect());
+            self.0.broadcast.publish(&Notice::new(self, &list, audience, guards));
+            if let Some(bus) = self.bus() {
+                bus.publish(self, &list, audience, names);
+            }
         }
         Ok(())
     }
@@ -132,7 +153,8 @@ impl Server {
         Ok(())
     }
 
-    /// Notifies all clients that subscribed to this kind of change. A client that cannot see a resource
+    /// Notifies all clients that subscribed to this kind of change, with a [bus](crate::bus) also those of other instances. A
+    /// client that cannot see a resource
     /// ([`Resource::visible`](crate::Resource::visible)) is not notified of its contents.
     ///
     /// [`update`](Self::update) does this by itself for lists; use this for the contents of resources, and for lists that
@@ -143,8 +165,15 @@ impl Server {
 
     /// Does the same as [`publish`](Self::publish), but notifies only the clients that belong to an audience.
     pub fn publish_to(&self, audience: &Audience, change: &Change) {
-        let guards = if let Change::Resource(uri) = change { self.registry().guards_of(uri) } else { None };
-        self.0.broadcast.publish(&Notice::new(self, change, audience, guards));
+        self.0.broadcast.publish(&Notice::new(self, change, audience, self.guards_of(change)));
+        if let Some(bus) = self.bus() {
+            bus.publish(self, change, audience, None);
+        }
+    }
+
+    /// The items that a viewer has to see to be notified of a change; `None` if all viewers may be notified.
+    pub(crate) fn guards_of(&self, change: &Change) -> Option<Vec<Guard>> {
+        if let Change::Resource(uri) = change { self.registry().guards_of(uri) } else { None }
     }
 
     /// Returns the name, version and further description of the server.
@@ -214,9 +243,23 @@ impl Server {
         self.0.fallback.as_ref()
     }
 
+    pub(crate) fn bus(&self) -> Option<&BusLink> {
+        self.0.bus.get()
+    }
+
+    pub(crate) fn join_bus(&self, bus: &dyn ChangeBus) {
+        self.0.bus.get_or_init(|| BusLink::join(bus, WeakServer(Arc::downgrade(&self.0))));
+    }
+
+    /// Returns a pointer to the server that does not keep it alive, for what the server itself keeps alive.
+    #[must_use]
+    pub fn downgrade(&self) -> WeakServer {
+        WeakServer(Arc::downgrade(&self.0))
+    }
+
     /// Adds a connection to those that changes are published to. It has left the server that it belonged to before.
     pub(crate) fn join(&self, connection: &Arc<Shared>) {
-        connection.lock().server = Some(WeakServer(Arc::downgrade(&self.0)));
+        connection.lock().server = Some(self.downgrade());
         self.0.broadcast.join(connection);
     }
 
@@ -253,16 +296,25 @@ impl Server {
     }
 }
 
-/// A server that is not kept alive.
-pub(crate) struct WeakServer(Weak<Inner>);
+/// A [`Server`] that is not kept alive; created by [`Server::downgrade`].
+#[derive(Clone)]
+pub struct WeakServer(Weak<Inner>);
 
 impl WeakServer {
-    pub(crate) fn upgrade(&self) -> Option<Server> {
+    /// Returns the server, unless it was dropped.
+    #[must_use]
+    pub fn upgrade(&self) -> Option<Server> {
         self.0.upgrade().map(Server)
     }
 
     pub(crate) fn is(&self, server: &Server) -> bool {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&server.0))
+    }
+}
+
+impl std::fmt::Debug for WeakServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WeakServer").finish_non_exhaustive()
     }
 }
 

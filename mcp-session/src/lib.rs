@@ -68,10 +68,12 @@
 #![forbid(unsafe_code)]
 
 mod deadlines;
+mod dropped_events;
 mod event_id;
 mod id;
 mod id_map;
 mod lease;
+mod live_metrics;
 mod manager;
 mod memory;
 mod metrics;
@@ -83,10 +85,13 @@ pub mod store_tests;
 mod table;
 
 pub use async_trait::async_trait;
+pub use dropped_events::DroppedEvents;
 pub use event_id::EventIdKey;
 pub use id::{InvalidSessionId, NoRandomness, SessionId};
 pub use lease::SessionLease;
+pub use live_metrics::LiveMetrics;
 pub use manager::{CreatedSession, EndedSession, SessionManager};
+pub use mcp_kernel::observe::MetricSource;
 pub use memory::{EventUsage, MemoryEventLimits, MemoryEventStore, MemorySessionStore};
 pub use metrics::{EndReason, SessionError, SessionMetrics};
 pub use options::{SessionOptions, WrongOwnerPolicy};

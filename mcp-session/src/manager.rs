@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::lease::SessionLease;
 use crate::table::{SessionSlot, Table};
-use crate::{EndReason, SessionError, SessionId, SessionMetrics, SessionOptions};
+use crate::{EndReason, LiveMetrics, SessionError, SessionId, SessionMetrics, SessionOptions};
 
 /// The sessions of a server, each with a state `T` of the transport.
 ///
@@ -116,7 +116,7 @@ impl<T> SessionManager<T> {
         principal: Option<Principal>,
         make: impl FnOnce(SessionId) -> T,
     ) -> Result<CreatedSession<T>, SessionError> {
-        let id = SessionId::random().map_err(|_| self.refuse(&mut self.table(), SessionError::NoRandomness))?;
+        let id = SessionId::random().map_err(|_| self.refuse(&self.table(), SessionError::NoRandomness))?;
         let reservation = Reservation::new(self, principal)?;
         reservation.complete(id, Arc::new(make(id)), SessionOrigin::Created)
     }
@@ -156,7 +156,7 @@ impl<T> SessionManager<T> {
     // S0.26, S4.35
     pub fn enter(&self, id: &SessionId, principal: Option<&Principal>) -> Result<SessionLease<T>, SessionError> {
         let mut table = self.table();
-        let slot = self.find(&mut table, id, principal)?;
+        let slot = self.find(&table, id, principal)?;
         if let Some(value) = table.if_overdue(slot) {
             drop(table);
             let deadline = (self.shared.deadline_of)(&value);
@@ -202,9 +202,9 @@ impl<T> SessionManager<T> {
     ) -> Result<EndedSession<T>, SessionError> {
         let ended = {
             let mut table = self.table();
-            let slot = self.find(&mut table, id, principal)?;
+            let slot = self.find(&table, id, principal)?;
             let ended = table.end(slot, reason);
-            ended.ok_or_else(|| self.refuse(&mut table, SessionError::Unknown))?
+            ended.ok_or_else(|| self.refuse(&table, SessionError::Unknown))?
         };
         log(std::slice::from_ref(&ended));
         Ok(ended)
@@ -276,13 +276,19 @@ impl<T> SessionManager<T> {
     /// Records an access attempt by a non-owner to a session that is not in this process; returns the
     /// [configured](SessionOptions::wrong_owner) error.
     pub fn refuse_wrong_owner(&self) -> SessionError {
-        self.refuse(&mut self.table(), SessionError::WrongOwner)
+        self.refuse(&self.table(), SessionError::WrongOwner)
     }
 
     /// Returns the current metrics.
     #[must_use]
     pub fn metrics(&self) -> SessionMetrics {
-        self.table().metrics()
+        self.table().metrics().read()
+    }
+
+    /// Returns a view of the metrics that can be read without the sessions, such as by a task that collects metrics.
+    #[must_use]
+    pub fn live_metrics(&self) -> Arc<LiveMetrics> {
+        Arc::clone(self.table().metrics())
     }
 
     fn table(&self) -> MutexGuard<'_, Table<T>> {
@@ -292,7 +298,7 @@ impl<T> SessionManager<T> {
     /// Finds a session, and checks its owner.
     fn find(
         &self,
-        table: &mut Table<T>,
+        table: &Table<T>,
         id: &SessionId,
         principal: Option<&Principal>,
     ) -> Result<SessionSlot, SessionError> {
@@ -310,8 +316,8 @@ impl<T> SessionManager<T> {
     }
 
     /// Counts a refusal; returns the one for the client.
-    fn refuse(&self, table: &mut Table<T>, refused: SessionError) -> SessionError {
-        table.counters.count_refused(refused);
+    fn refuse(&self, table: &Table<T>, refused: SessionError) -> SessionError {
+        table.metrics().count_refused(refused);
         if refused == SessionError::WrongOwner { self.shared.options.wrong_owner_error() } else { refused }
     }
 
@@ -363,12 +369,12 @@ impl<'a, T> Reservation<'a, T> {
         let is_first = {
             let mut table = manager.table();
             if table.is_closed {
-                return Err(manager.refuse(&mut table, SessionError::Closed));
+                return Err(manager.refuse(&table, SessionError::Closed));
             }
             if let Some(owner) = &owner {
                 match table.reserve(owner, options.limit_per_principal) {
                     Ok(ended) => evicted.extend(ended),
-                    Err(_) => return Err(manager.refuse(&mut table, SessionError::TooMany)),
+                    Err(_) => return Err(manager.refuse(&table, SessionError::TooMany)),
                 }
             }
             table.evict(options, &mut evicted)
@@ -390,18 +396,18 @@ impl<'a, T> Reservation<'a, T> {
         let lease = {
             let mut table = self.manager.table();
             if table.is_closed {
-                return Err(self.manager.refuse(&mut table, SessionError::Closed));
+                return Err(self.manager.refuse(&table, SessionError::Closed));
             }
             if table.find(&id).is_some() {
                 // Another call added the session meanwhile. The new state and the reservation are dropped.
-                let slot = self.manager.find(&mut table, &id, self.owner.as_ref())?;
+                let slot = self.manager.find(&table, &id, self.owner.as_ref())?;
                 self.manager.lease(&mut table, id, slot)?
             } else {
                 let slot =
                     table.insert(id, self.owner.take(), Arc::clone(&value), bytes, origin == SessionOrigin::Adopted);
                 match origin {
-                    SessionOrigin::Created => table.counters.created += 1,
-                    SessionOrigin::Adopted => table.counters.adopted += 1,
+                    SessionOrigin::Created => table.metrics().count_created(),
+                    SessionOrigin::Adopted => table.metrics().count_adopted(),
                 }
                 SessionLease { shared: Arc::clone(&self.manager.shared), value, id, slot }
             }

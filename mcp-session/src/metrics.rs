@@ -115,18 +115,4 @@ impl SessionMetrics {
     pub fn refused(&self, reason: SessionError) -> u64 {
         self.refused.get(reason as usize).copied().unwrap_or(0)
     }
-
-    pub(crate) fn count_ended(&mut self, reason: EndReason) {
-        count(&mut self.ended, reason as usize);
-    }
-
-    pub(crate) fn count_refused(&mut self, reason: SessionError) {
-        count(&mut self.refused, reason as usize);
-    }
-}
-
-fn count(counters: &mut [u64], index: usize) {
-    if let Some(counter) = counters.get_mut(index) {
-        *counter += 1;
-    }
 }

@@ -1,9 +1,11 @@
 //! The traits of stores, which several processes can share.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use mcp_kernel::observe::MetricSource;
 use mcp_kernel::server::Principal;
 use mcp_types::{LoggingLevel, RawObject, Revision};
 
@@ -194,4 +196,10 @@ pub trait EventStore: Send + Sync + 'static {
     /// Removes all streams of a session that has ended. Events that are appended later, for example by a process that does not
     /// know of the end yet, are dropped.
     fn forget(&self, session: SessionId);
+
+    /// Returns the source of the number of events that were dropped, such as that of [`DroppedEvents`](crate::DroppedEvents),
+    /// for the observer of a server that uses the store. It is always the same source. Defaults to none.
+    fn metrics(&self) -> Option<Arc<dyn MetricSource>> {
+        None
+    }
 }

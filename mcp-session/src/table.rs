@@ -7,9 +7,10 @@ use mcp_kernel::server::Principal;
 use tokio::time::Instant;
 
 use crate::deadlines::Deadlines;
+use crate::live_metrics::{LiveMetrics, OwnedMetrics};
 use crate::manager::EndedSession;
 use crate::slab::{Link, List, Slab, shrink};
-use crate::{EndReason, SessionId, SessionMetrics, SessionOptions};
+use crate::{EndReason, SessionId, SessionOptions};
 
 /// All sessions.
 ///
@@ -31,13 +32,13 @@ pub(crate) struct Table<T> {
     /// The bytes in all sessions, as of when they were last measured.
     bytes: usize,
     serial: u64,
-    /// Counters, without the numbers of current sessions.
-    pub(crate) counters: SessionMetrics,
     /// Sessions that ended in a call that failed; the next sweep returns them.
     pub(crate) unreported: Vec<EndedSession<T>>,
     pub(crate) is_closed: bool,
     /// The number of sessions evicted since the limits were first exceeded, and whether there were any since the last sweep.
     pub(crate) evicted: (u64, bool),
+    /// The last field, so that the metrics are final when all sessions are dropped.
+    pub(crate) metrics: OwnedMetrics,
 }
 
 /// A number of sessions, and the bytes in them.
@@ -102,16 +103,15 @@ impl<T> Table<T> {
             idle_unused: Amount::default(),
             bytes: 0,
             serial: 0,
-            counters: SessionMetrics::default(),
             unreported: Vec::new(),
             is_closed: false,
             evicted: (0, false),
+            metrics: OwnedMetrics::default(),
         }
     }
 
-    pub(crate) fn metrics(&self) -> SessionMetrics {
-        let (live, Amount { count: idle, bytes: idle_bytes }) = (self.by_id.len(), self.idle);
-        SessionMetrics { live, idle, idle_bytes, active: live - idle, ..self.counters }
+    pub(crate) fn metrics(&self) -> &Arc<LiveMetrics> {
+        &self.metrics.0
     }
 
     /// Finds a session and its owner.
@@ -147,6 +147,7 @@ impl<T> Table<T> {
         self.bytes += bytes;
         let slot = self.sessions.insert(session);
         self.by_id.insert(id, slot);
+        self.metrics().set_live(self.by_id.len());
         SessionSlot { slot, serial }
     }
 
@@ -199,6 +200,7 @@ impl<T> Table<T> {
         }
         let list = if session.is_used { &mut self.used } else { &mut self.unused };
         self.idle.add(bytes);
+        self.metrics.0.set_idle(self.idle.count, self.idle.bytes);
         if !session.is_used {
             self.idle_unused.add(bytes);
         }
@@ -215,6 +217,7 @@ impl<T> Table<T> {
         self.deadlines.set(slot, None);
         let list = if session.is_used { &mut self.used } else { &mut self.unused };
         self.idle.remove(session.bytes);
+        self.metrics.0.set_idle(self.idle.count, self.idle.bytes);
         if !session.is_used {
             self.idle_unused.remove(session.bytes);
         }
@@ -240,10 +243,11 @@ impl<T> Table<T> {
         let Session { id, value, owner, bytes, .. } = self.sessions.remove(slot)?;
         self.bytes -= bytes;
         self.by_id.remove(&id);
+        self.metrics().set_live(self.by_id.len());
         if let Some(owner) = &owner {
             self.release(owner);
         }
-        self.counters.count_ended(reason);
+        self.metrics().count_ended(reason);
         Some(EndedSession { id, value, reason })
     }
 

@@ -75,8 +75,15 @@
 //! | `mcp.server.slow_readers` | counter | connections that were closed because the client did not read | |
 //! | `mcp.server.dropped_messages` | counter | messages to clients that were dropped | |
 //! | `mcp.server.replayed_events` | counter | events that were sent again to clients | |
+//! | `mcp.server.dropped_events` | counter | stored events that were dropped because of a limit, and cannot be replayed | |
 //! | `mcp.server.lost_events` | counter | messages of sessions that had no stream to be sent on | |
 //! | `mcp.server.input_rounds`, `mcp.client.input_rounds` | counter | results with input requests | `mcp.method.name` |
+//! | `mcp.server.task.count` | up-down counter | tasks whose handlers are in this process | `mcp.task.status`: `working` or `input_required` |
+//! | `mcp.server.task.created` | counter | tasks that this process created | |
+//! | `mcp.server.task.finished` | counter | tasks whose end this process stored; those that expired are not counted | `mcp.task.status`: `completed`, `failed` or `cancelled` |
+//! | `mcp.server.task.refused` | counter | calls that could not become tasks | `mcp.task.reason`: `full`, `too_large` or `store_failed` |
+//! | `mcp.server.task.input_rounds` | counter | times that tasks began to wait for input | |
+//! | `mcp.server.task.taken_over` | counter | tasks that this process ran because the lease of an earlier run had expired | |
 //! | `mcp.client.cache_lookups` | counter | lookups in the cache of results | `mcp.cache.result`: `hit` or `miss` |
 //! | `mcp.client.child_restarts` | counter | restarts of server processes | |
 //! | `mcp.client.logins` | counter | logins that ended | `mcp.is_successful` |

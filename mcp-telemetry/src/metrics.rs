@@ -1,9 +1,9 @@
 //! The observer that records metrics.
 
 use std::fmt;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use mcp_kernel::observe::{Gauges, Observation, Observer, OperationOutcome};
+use mcp_kernel::observe::{MetricSource, Observation, Observer, OperationOutcome};
 use opentelemetry::metrics::Meter;
 
 use crate::active::Active;
@@ -81,7 +81,7 @@ impl Observer for Metrics {
         }
     }
 
-    fn watch(&self, source: Weak<dyn Gauges>) {
+    fn watch(&self, source: Arc<dyn MetricSource>) {
         self.sources.add(source);
     }
 }

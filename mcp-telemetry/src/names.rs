@@ -14,6 +14,7 @@ pub const METRIC_NAMES: &[&str] = &[
     CLIENT_SESSION_DURATION,
     CLIENT_TOKEN_REFRESHES,
     SERVER_ACTIVE_REQUESTS,
+    SERVER_DROPPED_EVENTS,
     SERVER_DROPPED_MESSAGES,
     SERVER_HTTP_SESSION_COUNT,
     SERVER_HTTP_SESSION_ENDED,
@@ -29,6 +30,12 @@ pub const METRIC_NAMES: &[&str] = &[
     SERVER_SESSION_DURATION,
     SERVER_SLOW_READERS,
     SERVER_STREAM_COUNT,
+    SERVER_TASK_COUNT,
+    SERVER_TASK_CREATED,
+    SERVER_TASK_FINISHED,
+    SERVER_TASK_INPUT_ROUNDS,
+    SERVER_TASK_REFUSED,
+    SERVER_TASK_TAKEN_OVER,
 ];
 
 pub(crate) const CLIENT_ACTIVE_REQUESTS: &str = "mcp.client.active_requests";
@@ -41,6 +48,7 @@ pub(crate) const CLIENT_SESSION_COUNT: &str = "mcp.client.session.count";
 pub(crate) const CLIENT_SESSION_DURATION: &str = "mcp.client.session.duration";
 pub(crate) const CLIENT_TOKEN_REFRESHES: &str = "mcp.client.token_refreshes";
 pub(crate) const SERVER_ACTIVE_REQUESTS: &str = "mcp.server.active_requests";
+pub(crate) const SERVER_DROPPED_EVENTS: &str = "mcp.server.dropped_events";
 pub(crate) const SERVER_DROPPED_MESSAGES: &str = "mcp.server.dropped_messages";
 pub(crate) const SERVER_HTTP_SESSION_COUNT: &str = "mcp.server.http_session.count";
 pub(crate) const SERVER_HTTP_SESSION_ENDED: &str = "mcp.server.http_session.ended";
@@ -56,6 +64,12 @@ pub(crate) const SERVER_SESSION_COUNT: &str = "mcp.server.session.count";
 pub(crate) const SERVER_SESSION_DURATION: &str = "mcp.server.session.duration";
 pub(crate) const SERVER_SLOW_READERS: &str = "mcp.server.slow_readers";
 pub(crate) const SERVER_STREAM_COUNT: &str = "mcp.server.stream.count";
+pub(crate) const SERVER_TASK_COUNT: &str = "mcp.server.task.count";
+pub(crate) const SERVER_TASK_CREATED: &str = "mcp.server.task.created";
+pub(crate) const SERVER_TASK_FINISHED: &str = "mcp.server.task.finished";
+pub(crate) const SERVER_TASK_INPUT_ROUNDS: &str = "mcp.server.task.input_rounds";
+pub(crate) const SERVER_TASK_REFUSED: &str = "mcp.server.task.refused";
+pub(crate) const SERVER_TASK_TAKEN_OVER: &str = "mcp.server.task.taken_over";
 
 pub(crate) const CACHE_RESULT: &str = "mcp.cache.result";
 pub(crate) const ERROR_TYPE: &str = "error.type";
@@ -70,6 +84,8 @@ pub(crate) const SESSION_STATE: &str = "mcp.session.state";
 pub(crate) const STATUS_CODE: &str = "rpc.response.status_code";
 pub(crate) const HTTP_STATUS_CODE: &str = "http.response.status_code";
 pub(crate) const STREAM_KIND: &str = "mcp.stream.kind";
+pub(crate) const TASK_REASON: &str = "mcp.task.reason";
+pub(crate) const TASK_STATUS: &str = "mcp.task.status";
 pub(crate) const TOOL_NAME: &str = "gen_ai.tool.name";
 
 /// The value of an attribute for everything that is not counted by itself.

@@ -1,19 +1,21 @@
 //! The instruments whose values are read when metrics are collected.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use mcp_kernel::observe::{Gauge, Role};
+use mcp_kernel::observe::{Role, SourceMetric};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{AsyncInstrument, Meter};
 
 use crate::active::Active;
 use crate::names::{
-    CLIENT_ACTIVE_REQUESTS, CLIENT_SESSION_COUNT, METHOD_NAME, SERVER_ACTIVE_REQUESTS, SERVER_HTTP_SESSION_COUNT,
-    SERVER_HTTP_SESSION_ENDED, SERVER_HTTP_SESSION_IDLE_SIZE, SERVER_HTTP_SESSION_REFUSED, SERVER_LOST_EVENTS,
-    SERVER_QUEUED_REQUESTS, SERVER_REPLAYED_EVENTS, SERVER_SESSION_COUNT, SERVER_STREAM_COUNT, SESSION_REASON,
-    SESSION_STATE, STREAM_KIND,
+    CLIENT_ACTIVE_REQUESTS, CLIENT_SESSION_COUNT, METHOD_NAME, SERVER_ACTIVE_REQUESTS, SERVER_DROPPED_EVENTS,
+    SERVER_HTTP_SESSION_COUNT, SERVER_HTTP_SESSION_ENDED, SERVER_HTTP_SESSION_IDLE_SIZE, SERVER_HTTP_SESSION_REFUSED,
+    SERVER_LOST_EVENTS, SERVER_QUEUED_REQUESTS, SERVER_REPLAYED_EVENTS, SERVER_SESSION_COUNT, SERVER_STREAM_COUNT,
+    SERVER_TASK_COUNT, SERVER_TASK_CREATED, SERVER_TASK_FINISHED, SERVER_TASK_INPUT_ROUNDS, SERVER_TASK_REFUSED,
+    SERVER_TASK_TAKEN_OVER, SESSION_REASON, SESSION_STATE, STREAM_KIND, TASK_REASON, TASK_STATUS,
 };
-use crate::sources::Sources;
+use crate::sources::{Sources, Values};
 
 /// The attribute of a series, or none.
 type Attribute = Option<KeyValue>;
@@ -67,59 +69,89 @@ fn observe_all(instrument: &dyn AsyncInstrument<i64>, count: Option<i64>) {
     }
 }
 
-/// Registers the instruments of what transports count.
+/// Registers the instruments of what transports and the runtime of tasks count.
 #[expect(clippy::wildcard_enum_match_arm, reason = "each instrument selects the values that it reports")]
 pub(crate) fn register_sources(meter: &Meter, sources: &Arc<Sources>) {
+    let number = Cell::new(0);
+    let next_number = || number.replace(number.get() + 1);
     let register_count = |name: &'static str, unit: &'static str, description: &'static str, select: Select| {
-        let sources = Arc::clone(sources);
+        let (sources, number) = (Arc::clone(sources), next_number());
         let instrument = meter.i64_observable_up_down_counter(name).with_unit(unit).with_description(description);
         let read = move |instrument: &dyn AsyncInstrument<i64>| {
-            observe_sources(&sources, select, |value, attributes| {
+            observe_sources(&sources.collect(number), select, |value, attributes| {
                 instrument.observe(value.try_into().unwrap_or(i64::MAX), attributes);
             });
         };
         instrument.with_callback(read).build();
     };
-    register_count(SERVER_HTTP_SESSION_COUNT, "{session}", "Sessions over HTTP.", |gauge| match gauge {
-        Gauge::ActiveSessions => Some(Some(KeyValue::new(SESSION_STATE, "active"))),
-        Gauge::IdleSessions => Some(Some(KeyValue::new(SESSION_STATE, "idle"))),
+    register_count(SERVER_HTTP_SESSION_COUNT, "{session}", "Sessions over HTTP.", |metric| match metric {
+        SourceMetric::ActiveSessions => Some(Some(KeyValue::new(SESSION_STATE, "active"))),
+        SourceMetric::IdleSessions => Some(Some(KeyValue::new(SESSION_STATE, "idle"))),
         _ => None,
     });
-    register_count(SERVER_HTTP_SESSION_IDLE_SIZE, "By", "Memory of idle sessions over HTTP.", |gauge| {
-        (gauge == Gauge::IdleSessionBytes).then_some(None)
+    register_count(SERVER_HTTP_SESSION_IDLE_SIZE, "By", "Memory of idle sessions over HTTP.", |metric| {
+        (metric == SourceMetric::IdleSessionBytes).then_some(None)
+    });
+    register_count(SERVER_TASK_COUNT, "{task}", "Tasks whose handlers are in this process.", |metric| match metric {
+        SourceMetric::WorkingTasks => Some(Some(KeyValue::new(TASK_STATUS, "working"))),
+        SourceMetric::WaitingTasks => Some(Some(KeyValue::new(TASK_STATUS, "input_required"))),
+        _ => None,
     });
 
     let register_total = |name: &'static str, unit: &'static str, description: &'static str, select: Select| {
-        let sources = Arc::clone(sources);
+        let (sources, number) = (Arc::clone(sources), next_number());
         let instrument = meter.u64_observable_counter(name).with_unit(unit).with_description(description);
         let read = move |instrument: &dyn AsyncInstrument<u64>| {
-            observe_sources(&sources, select, |value, attributes| instrument.observe(value, attributes));
+            observe_sources(&sources.collect(number), select, |value, attributes| {
+                instrument.observe(value, attributes);
+            });
         };
         instrument.with_callback(read).build();
     };
-    register_total(SERVER_HTTP_SESSION_ENDED, "{session}", "Sessions over HTTP that ended.", |gauge| match gauge {
-        Gauge::SessionsEnded(reason) => Some(Some(KeyValue::new(SESSION_REASON, reason))),
+    register_total(SERVER_HTTP_SESSION_ENDED, "{session}", "Sessions over HTTP that ended.", |metric| match metric {
+        SourceMetric::SessionsEnded(reason) => Some(Some(KeyValue::new(SESSION_REASON, reason))),
         _ => None,
     });
     let description = "Refused attempts to begin or enter a session over HTTP.";
-    register_total(SERVER_HTTP_SESSION_REFUSED, "{session}", description, |gauge| match gauge {
-        Gauge::SessionsRefused(reason) => Some(Some(KeyValue::new(SESSION_REASON, reason))),
+    register_total(SERVER_HTTP_SESSION_REFUSED, "{session}", description, |metric| match metric {
+        SourceMetric::SessionsRefused(reason) => Some(Some(KeyValue::new(SESSION_REASON, reason))),
         _ => None,
     });
-    register_total(SERVER_REPLAYED_EVENTS, "{event}", "Events that were sent again to clients.", |gauge| {
-        (gauge == Gauge::EventsReplayed).then_some(None)
+    register_total(SERVER_REPLAYED_EVENTS, "{event}", "Events that were sent again to clients.", |metric| {
+        (metric == SourceMetric::EventsReplayed).then_some(None)
     });
-    register_total(SERVER_LOST_EVENTS, "{event}", "Events that can no longer be replayed.", |gauge| {
-        (gauge == Gauge::EventsLost).then_some(None)
+    register_total(SERVER_LOST_EVENTS, "{event}", "Messages of sessions without a stream to send them on.", |metric| {
+        (metric == SourceMetric::EventsLost).then_some(None)
+    });
+    let description = "Stored events that were dropped because of a limit, and cannot be replayed.";
+    register_total(SERVER_DROPPED_EVENTS, "{event}", description, |metric| {
+        (metric == SourceMetric::EventsDropped).then_some(None)
+    });
+    register_total(SERVER_TASK_CREATED, "{task}", "Tasks that were created.", |metric| {
+        (metric == SourceMetric::TasksCreated).then_some(None)
+    });
+    register_total(SERVER_TASK_FINISHED, "{task}", "Tasks that finished.", |metric| match metric {
+        SourceMetric::TasksFinished(status) => Some(Some(KeyValue::new(TASK_STATUS, status))),
+        _ => None,
+    });
+    register_total(SERVER_TASK_REFUSED, "{task}", "Calls that could not become tasks.", |metric| match metric {
+        SourceMetric::TasksRefused(reason) => Some(Some(KeyValue::new(TASK_REASON, reason))),
+        _ => None,
+    });
+    register_total(SERVER_TASK_INPUT_ROUNDS, "{round}", "Times that tasks began to wait for input.", |metric| {
+        (metric == SourceMetric::TaskInputRounds).then_some(None)
+    });
+    register_total(SERVER_TASK_TAKEN_OVER, "{task}", "Tasks that were run again as a lease had expired.", |metric| {
+        (metric == SourceMetric::TasksTakenOver).then_some(None)
     });
 }
 
 /// Returns the attribute of a value, if the instrument reports it.
-type Select = fn(Gauge) -> Option<Attribute>;
+type Select = fn(SourceMetric) -> Option<Attribute>;
 
-fn observe_sources(sources: &Sources, select: Select, mut observe: impl FnMut(u64, &[KeyValue])) {
-    for (gauge, value) in sources.read().iter() {
-        if let Some(attribute) = select(gauge) {
+fn observe_sources(values: &Values, select: Select, mut observe: impl FnMut(u64, &[KeyValue])) {
+    for (metric, value) in values.iter() {
+        if let Some(attribute) = select(metric) {
             observe(value, attribute.as_slice());
         }
     }

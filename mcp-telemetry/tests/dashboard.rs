@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_kernel::observe::{
-    Gauge, Gauges, Network, Observation, Observer as _, Operation, OperationEnd, OperationOutcome, Refused, Role,
-    Session, SessionEnd, StreamKind,
+    MetricSource, Network, Observation, Observer as _, Operation, OperationEnd, OperationOutcome, Refused, Role,
+    Session, SessionEnd, SourceMetric, StreamKind,
 };
 use mcp_telemetry::{Metrics, Prometheus};
 use mcp_types::{ErrorCode, Method, Revision};
@@ -15,19 +15,31 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 
 struct Source;
 
-impl Gauges for Source {
-    fn read(&self, report: &mut dyn FnMut(Gauge, u64)) {
-        for gauge in [
-            Gauge::ActiveSessions,
-            Gauge::IdleSessions,
-            Gauge::IdleSessionBytes,
-            Gauge::SessionsEnded("idle"),
-            Gauge::SessionsRefused("unknown"),
-            Gauge::EventsReplayed,
-            Gauge::EventsLost,
+impl MetricSource for Source {
+    fn read(&self, report: &mut dyn FnMut(SourceMetric, u64)) {
+        for metric in [
+            SourceMetric::ActiveSessions,
+            SourceMetric::IdleSessions,
+            SourceMetric::IdleSessionBytes,
+            SourceMetric::SessionsEnded("idle"),
+            SourceMetric::SessionsRefused("unknown"),
+            SourceMetric::EventsReplayed,
+            SourceMetric::EventsLost,
+            SourceMetric::EventsDropped,
+            SourceMetric::WorkingTasks,
+            SourceMetric::WaitingTasks,
+            SourceMetric::TasksCreated,
+            SourceMetric::TasksFinished("completed"),
+            SourceMetric::TasksRefused("full"),
+            SourceMetric::TaskInputRounds,
+            SourceMetric::TasksTakenOver,
         ] {
-            report(gauge, 1);
+            report(metric, 1);
         }
+    }
+
+    fn is_ended(&self) -> bool {
+        false
     }
 }
 
@@ -56,8 +68,7 @@ fn rendered() -> String {
     ] {
         metrics.observe(&observation);
     }
-    let source: Arc<dyn Gauges> = Arc::new(Source);
-    metrics.watch(Arc::downgrade(&source));
+    metrics.watch(Arc::new(Source));
     prometheus.render()
 }
 

@@ -3,12 +3,14 @@
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use mcp_client::{Client, MemoryTransport};
-use mcp_server::{NoArguments, Server, tool};
+use mcp_server::{NoArguments, RequestContext, Server, tool};
+use mcp_tasks::{MemoryTaskStore, TaskOptions, Tasks};
 use mcp_telemetry::{current_trace_context, set_parent};
-use mcp_types::Revision;
 use mcp_types::meta::TraceContext;
+use mcp_types::{Revision, SubscriptionFilter};
 use opentelemetry::baggage::BaggageExt as _;
 use opentelemetry::trace::{SpanId, SpanKind, TraceContextExt as _, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
@@ -62,6 +64,87 @@ async fn the_span_of_a_client_is_the_parent_of_that_of_its_server() {
         assert_eq!(received.parent_span_id, sent.span_context.span_id());
         assert!(received.parent_span_is_remote);
         assert_eq!(received.span_context.trace_id(), root.span_context.trace_id());
+    }
+}
+
+/// Every message of either side has a span on both, and the sender's is the parent of the receiver's.
+// covers: S4.102
+#[tokio::test]
+async fn every_message_has_a_parent() {
+    for revision in [Revision::LATEST_LEGACY, Revision::LATEST] {
+        let spans = with_spans(async || {
+            let ask = tool("ask", async |ctx: RequestContext, _: NoArguments| {
+                ctx.list_roots("roots").await.map(|roots| roots.len().to_string())
+            });
+            let server = Server::builder("asker", "1.0").tool(ask);
+            let server = server.trace_parent(set_parent).trace_context(current_trace_context).build().unwrap();
+            let client = Client::builder("test", "1.0").revisions([revision]).roots([]);
+            let client = client.trace_context(current_trace_context).trace_parent(set_parent);
+            let client = client.connect(MemoryTransport::new(server)).await.unwrap();
+            assert_eq!(client.call_tool("ask").await.unwrap().to_text(), "0");
+            client.notify("notifications/custom", &serde_json::json!({ "a": 1 })).await.unwrap();
+            if revision == Revision::LATEST {
+                let filter = SubscriptionFilter::default().tools_list_changed(true);
+                drop(client.listen(filter).await.unwrap());
+            }
+            client.close().await;
+        })
+        .await;
+        let names: &[&str] = if revision == Revision::LATEST {
+            &["server/discover", "subscriptions/listen", "notifications/cancelled", "tools/call ask"]
+        } else {
+            &["initialize", "notifications/initialized", "roots/list", "tools/call ask"]
+        };
+        for name in names {
+            let of = |kind: SpanKind| spans.iter().filter(move |span| span.span_kind == kind && span.name == *name);
+            let (sent, received): (Vec<_>, Vec<_>) = (of(SpanKind::Client).collect(), of(SpanKind::Server).collect());
+            assert!(!sent.is_empty() && !received.is_empty(), "{name}: {spans:#?}");
+            for received in received {
+                let parent = received.parent_span_id;
+                assert!(sent.iter().any(|sent| sent.span_context.span_id() == parent), "{name} in {revision}");
+            }
+        }
+        // What the server asks for belongs to the call.
+        let of = |kind: SpanKind, name: &str| spans.iter().find(|span| span.span_kind == kind && span.name == name);
+        if let (Some(asked), Some(call)) = (of(SpanKind::Client, "roots/list"), of(SpanKind::Server, "tools/call ask"))
+        {
+            assert_eq!(asked.parent_span_id, call.span_context.span_id());
+        }
+    }
+}
+
+/// The run of a task belongs to the trace of the call, also if that has ended.
+// covers: S4.102
+#[tokio::test]
+async fn the_run_of_a_task_is_a_child_of_the_call() {
+    for revision in [Revision::LATEST_LEGACY, Revision::LATEST] {
+        let spans = with_spans(async || {
+            let options = TaskOptions::required().poll_interval(Duration::from_millis(1));
+            let work = tool("work", async |_, _: NoArguments| {
+                tracing::info_span!("work").in_scope(|| {});
+                "done"
+            });
+            let server = Server::builder("farm", "1.0").tool(work.task(options)).trace_parent(set_parent);
+            let server = server.tasks(Tasks::new(MemoryTaskStore::default())).build().unwrap();
+            let client = Client::builder("test", "1.0").revisions([revision]).trace_context(current_trace_context);
+            let client = client.connect(MemoryTransport::new(server)).await.unwrap();
+            client.list_tools(None).await.unwrap();
+            assert_eq!(client.call_tool("work").await.unwrap().to_text(), "done");
+            client.close().await;
+        })
+        .await;
+        let of = |kind: SpanKind, name: &'static str| {
+            spans.iter().filter(move |span| span.span_kind == kind && span.name == name).collect::<Vec<_>>()
+        };
+        let (sent, received) = (of(SpanKind::Client, "tools/call work"), of(SpanKind::Server, "tools/call work"));
+        assert_eq!((sent.len(), received.len()), (1, 2), "the request, and the run: {spans:#?}");
+        for received in &received {
+            assert_eq!(received.parent_span_id, sent[0].span_context.span_id(), "{revision}");
+        }
+        let work = of(SpanKind::Internal, "work");
+        let is_parent = |span: &&&SpanData| span.span_context.span_id() == work[0].parent_span_id;
+        let run = received.iter().find(is_parent).expect("the span of the handler is in that of the run");
+        assert!(!run.attributes.iter().any(|attribute| attribute.key.as_str() == "jsonrpc.request.id"));
     }
 }
 

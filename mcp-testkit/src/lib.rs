@@ -126,6 +126,7 @@ mod scripted_client;
 #[cfg(feature = "client")]
 mod scripted_server;
 mod task;
+mod trace_recorder;
 
 pub use clock::Clock;
 pub use gate::{Gate, NoteOnDrop, Notes};
@@ -138,3 +139,4 @@ pub use scripted_client::ScriptedClient;
 #[cfg(feature = "client")]
 pub use scripted_server::{ReceivedRequest, ScriptedServer};
 pub use task::{Task, WakeFlag, expect_ready};
+pub use trace_recorder::{TraceFields, TraceRecorder, Traces};

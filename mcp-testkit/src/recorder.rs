@@ -1,8 +1,8 @@
 //! An observer that records what it receives.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use mcp_kernel::observe::{Gauge, Gauges, Observation, Observer, Operation, Role, Session};
+use mcp_kernel::observe::{MetricSource, Observation, Observer, Operation, Role, Session, SourceMetric};
 
 /// An [`Observer`] that records observations as text, and counts what has started and not ended. Clones share everything.
 ///
@@ -34,7 +34,7 @@ struct Recorded {
     sessions: i64,
     queued: i64,
     streams: i64,
-    sources: Vec<Weak<dyn Gauges>>,
+    sources: Vec<Arc<dyn MetricSource>>,
 }
 
 impl Recorder {
@@ -74,13 +74,13 @@ impl Recorder {
         self.with(|recorded| recorded.streams)
     }
 
-    /// Returns the current value of a gauge, summed over all sources.
+    /// Returns the current value of a metric, summed over all sources.
     #[must_use]
-    pub fn gauge(&self, gauge: Gauge) -> u64 {
-        let sources: Vec<_> = self.with(|recorded| recorded.sources.iter().filter_map(Weak::upgrade).collect());
+    pub fn metric(&self, metric: SourceMetric) -> u64 {
+        let sources = self.with(|recorded| recorded.sources.clone());
         let mut sum = 0;
         for source in sources {
-            source.read(&mut |read, value| sum += if read == gauge { value } else { 0 });
+            source.read(&mut |read, value| sum += if read == metric { value } else { 0 });
         }
         sum
     }
@@ -125,7 +125,7 @@ impl Observer for Recorder {
         });
     }
 
-    fn watch(&self, source: Weak<dyn Gauges>) {
+    fn watch(&self, source: Arc<dyn MetricSource>) {
         self.with(|recorded| recorded.sources.push(source));
     }
 }

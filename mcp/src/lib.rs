@@ -72,7 +72,8 @@
 //! | `tls-server` | `https` for servers, with certificates from files; implies `http` | `http` |
 //! | `auth` | OAuth: with `http` protecting a server, with `http-client` logging in | `auth` |
 //! | `keyring` | logins in the keyring of the operating system; implies `auth` and `http-client` | `auth` |
-//! | `redis` | sessions and events of an HTTP server in Redis; implies `http` | `redis` |
+//! | `tasks` | tool calls that outlive their request and their process; implies `server` | `tasks` |
+//! | `redis` | what instances of a server share, in Redis: sessions, changes, handles, used states, with `tasks` tasks and with `auth` proofs; implies `http` | `redis` |
 //! | `telemetry` | OpenTelemetry metrics, and trace contexts between clients and servers | `telemetry` |
 //! | `prometheus` | the metrics in the text format of Prometheus; implies `telemetry` | `telemetry` |
 //! | `memory` | a client connected to a server in the same process, for tests; implies `server` and `client` | `client` |
@@ -95,6 +96,7 @@
 //! | set hosts, origins, limits and sessions over HTTP; mount the service in axum | [`mcp::http`][http] |
 //! | protect a server with access tokens, log in to servers | [`mcp::auth`][auth] |
 //! | store sessions outside of the process | [`mcp::session`][session] |
+//! | run slow tools as tasks | [`mcp::tasks`][tasks] |
 //! | record metrics, connect the spans of clients and servers | [`mcp::telemetry`][telemetry] |
 //! | read and write messages yourself, as gateways and inspectors do | [`mcp::types`](types) |
 //! | run something | the examples in the repository; `examples/README.md` is their index |
@@ -140,6 +142,8 @@
 #![cfg_attr(not(feature = "server"), doc = "[server]: https://docs.rs/mcp-server")]
 #![cfg_attr(feature = "stdio", doc = "[stdio]: mcp_transport_stdio")]
 #![cfg_attr(not(feature = "stdio"), doc = "[stdio]: https://docs.rs/mcp-transport-stdio")]
+#![cfg_attr(feature = "tasks", doc = "[tasks]: mcp_tasks")]
+#![cfg_attr(not(feature = "tasks"), doc = "[tasks]: https://docs.rs/mcp-tasks")]
 #![cfg_attr(feature = "telemetry", doc = "[telemetry]: mcp_telemetry")]
 #![cfg_attr(not(feature = "telemetry"), doc = "[telemetry]: https://docs.rs/mcp-telemetry")]
 #![forbid(unsafe_code)]
@@ -156,6 +160,8 @@ pub use mcp_redis as redis;
 pub use mcp_server as server;
 #[cfg(feature = "http")]
 pub use mcp_session as session;
+#[cfg(feature = "tasks")]
+pub use mcp_tasks as tasks;
 #[cfg(feature = "telemetry")]
 pub use mcp_telemetry as telemetry;
 #[cfg(any(feature = "http", feature = "http-client"))]

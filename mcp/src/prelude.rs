@@ -6,6 +6,7 @@
 //! | `tool_fn`, `prompt_fn`, `resource_fn`, `template_fn`, `State`, `Principal` | `server` |
 //! | `Handle`, `Handles`, `HandleValue` | `server` |
 //! | `JsonSchema`, and `schemars` for the code that its derive generates | `server` |
+//! | `Tasks`, `TaskSupport`, `TaskOptions`, `MemoryTaskStore` | `tasks` |
 //! | `Client` | `client` |
 //! | `ChildTransport`, `ServerCommand` | `client` and `stdio` |
 //! | `HttpService`, `HttpOptions` | `http` |
@@ -21,6 +22,8 @@ pub use mcp_server::{
     Handle, HandleValue, HandlerError, Handles, Json, NoArguments, Principal, RequestContext, Server, prompt,
     prompt_fn, resource, resource_fn, template, template_fn, tool, tool_fn,
 };
+#[cfg(feature = "tasks")]
+pub use mcp_tasks::{MemoryTaskStore, TaskOptions, TaskSupport, Tasks};
 #[cfg(feature = "http-client")]
 pub use mcp_transport_http::HttpTransport;
 #[cfg(feature = "http")]

@@ -9,6 +9,7 @@ pub mod operations;
 pub mod process;
 pub mod processors;
 pub mod records;
+pub mod redis;
 pub mod report;
 pub mod statistics;
 pub mod table;

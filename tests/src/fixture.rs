@@ -9,6 +9,7 @@ mod media;
 mod prompts;
 mod resources;
 mod seal;
+mod tasks;
 mod tools;
 
 use mcp_server::{BuildError, Server, ServerBuilder};
@@ -21,7 +22,7 @@ use mcp_server::{BuildError, Server, ServerBuilder};
 ///
 /// Fails if there is something that a server cannot have, which would be a mistake in here.
 pub fn server() -> Result<Server, BuildError> {
-    let add: [fn(ServerBuilder) -> ServerBuilder; 8] = [
+    let add: [fn(ServerBuilder) -> ServerBuilder; 9] = [
         content::add,
         tools::add,
         changes::add,
@@ -30,6 +31,7 @@ pub fn server() -> Result<Server, BuildError> {
         input_required::add,
         prompts::add,
         resources::add,
+        tasks::add,
     ];
     let described = Server::builder("conformance-server", env!("CARGO_PKG_VERSION"))
         .instructions("Every feature of the protocol once, for tests.")

@@ -7,8 +7,12 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use jsonschema::Validator;
+use mcp_server::{Connection, NoArguments, Principal, RequestContext, Server, tool};
+use mcp_tasks::{MemoryTaskStore, TaskSupport, Tasks};
+use mcp_testkit::ScriptedClient;
 use mcp_tests::{Model, REGISTRY, Sampler, Scope, codec};
 use mcp_types::jsonrpc::{Limits, Message, UnknownId, write_error, write_notification, write_request, write_result};
 use mcp_types::tasks::{
@@ -49,6 +53,47 @@ fn what_the_types_encode_is_valid() {
         }
     }
     assert!(checked > 10_000, "{checked}");
+}
+
+/// What a server with tasks sends to a client of 2025-11-25 validates: declarations, results and notifications.
+// covers: B-80, B-82, B-85..B-88
+#[tokio::test(start_paused = true)]
+async fn tasks_of_2025_11_25_are_valid() {
+    let slow = tool("slow", async |ctx: RequestContext, _: NoArguments| {
+        ctx.progress((1, 2));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        "done"
+    });
+    let tasks = Tasks::new(MemoryTaskStore::default());
+    let server = Server::builder("farm", "1.0").tool(slow.task(TaskSupport::Required)).tasks(tasks).build();
+    let connection = Connection::long_lived(&server.expect("a server"));
+    let mut client = ScriptedClient::on_connection(connection, Revision::V2025_11_25, json!({}));
+    client.caller = client.caller.principal(Principal::new(None, "ann"));
+    let schema = Schema::read(&Model::read(), "2025-11-25");
+    let check = |name: &str, value: &Value| assert_valid(&schema.required(name), &value.to_string(), name);
+    check("InitializeResult", &client.initialize()["result"]);
+    client.notify("notifications/initialized", json!({}));
+    let tools = client.result("tools/list", json!({}));
+    assert_eq!(tools["tools"][0]["execution"]["taskSupport"], "required");
+    check("ListToolsResult", &tools);
+    let created = client.result("tools/call", json!({ "name": "slow", "task": { "ttl": 60_000 } }));
+    check("CreateTaskResult", &created);
+    let task = json!({ "taskId": created["task"]["taskId"] });
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let state = client.result("tasks/get", task.clone());
+    assert_eq!(state["statusMessage"], "1/2");
+    check("GetTaskResult", &state);
+    check("ListTasksResult", &client.result("tasks/list", json!({})));
+    check("TaskStatusNotification", &client.expect_message("notifications/tasks/status"));
+    let waiting = client.start("tasks/result", task);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    client.run();
+    let result = client.response_to(waiting)["result"].take();
+    check("GetTaskPayloadResult", &result);
+    check("CallToolResult", &result);
+    let created = client.result("tools/call", json!({ "name": "slow", "task": {} }));
+    let cancelled = client.result("tasks/cancel", json!({ "taskId": created["task"]["taskId"] }));
+    check("CancelTaskResult", &cancelled);
 }
 
 /// Cut down to a revision, a value with members of all revisions validates there.

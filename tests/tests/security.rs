@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use mcp_client::{CallOptions, Limits, ListLimits, RetryLimits};
+use mcp_client::{CallOptions, FollowLimits, Limits, ListLimits, RetryLimits};
 use mcp_redis::RedisOptions;
 use mcp_server::handles::MemoryHandleLimits;
 use mcp_session::{MemoryEventLimits, SessionOptions};
+use mcp_tasks::{TaskLimits, TaskSettings};
 use mcp_transport_stdio::{RestartPolicy, ServeOptions, ShutdownTimeouts};
 use mcp_types::jsonrpc;
 
@@ -28,7 +29,7 @@ const fn some(name: &'static str, file: &'static str) -> Settings {
     Settings { name, file, others: &[], is_complete: false }
 }
 
-const SETTINGS: [Settings; 23] = [
+const SETTINGS: [Settings; 26] = [
     all("jsonrpc::Limits", "mcp-types/src/jsonrpc/limits.rs", &[]),
     all("Limits", "mcp-kernel/src/limits.rs", &["message"]),
     all("CallOptions", "mcp-kernel/src/calls.rs", &[]),
@@ -50,13 +51,20 @@ const SETTINGS: [Settings; 23] = [
             "sse_retry",
         ],
     ),
-    all("HttpServer", "mcp-transport-http/src/server/socket/server.rs", &["legacy_sse", "path", "status"]),
+    all(
+        "HttpServer",
+        "mcp-transport-http/src/server/socket/server.rs",
+        &["drain_delay", "legacy_sse", "path", "status"],
+    ),
     all("SessionOptions", "mcp-session/src/options.rs", &["sweep_interval", "wrong_owner"]),
     all("MemoryEventLimits", "mcp-session/src/memory/event_limits.rs", &[]),
     all("MemoryHandleLimits", "mcp-server/src/handles/memory.rs", &[]),
+    all("TaskLimits", "mcp-tasks/src/limits.rs", &[]),
+    all("TaskSettings", "mcp-tasks/src/runtime/settings.rs", &["lease", "poll_interval", "unix_clock"]),
     all("RedisOptions", "mcp-redis/src/options.rs", &["command_timeout", "prefix"]),
     all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["network", "shared_pipe"]),
     all("ListLimits", "mcp-client/src/list/limits.rs", &[]),
+    all("FollowLimits", "mcp-client/src/tasks/limits.rs", &[]),
     all("RetryLimits", "mcp-mrtr/src/retry.rs", &["initial_wait", "max_wait"]),
     all("RestartPolicy", "mcp-transport-stdio/src/client/restart.rs", &["initial_delay"]),
     some("ProtectedResource", "mcp-auth/src/server/protected_resource.rs"),
@@ -109,9 +117,12 @@ fn security_md_gives_the_defaults_there_are() {
         ("MemoryHandleLimits", format!("{:?}", MemoryHandleLimits::default())),
         ("RedisOptions", format!("{:?}", RedisOptions::default())),
         ("RetryLimits", format!("{:?}", RetryLimits::default())),
+        ("TaskLimits", format!("{:?}", TaskLimits::default())),
         ("RestartPolicy", format!("{:?}", RestartPolicy::default())),
         ("ServeOptions", format!("{:?}", ServeOptions::default())),
         ("SessionOptions", format!("{:?}", SessionOptions::default())),
+        ("FollowLimits", format!("{:?}", FollowLimits::default())),
+        ("TaskSettings", format!("{:?}", TaskSettings::default())),
         ("ShutdownTimeouts", format!("{:?}", ShutdownTimeouts::default())),
     ];
     let mut compared = 0;
@@ -139,6 +150,7 @@ fn in_code(text: &str) -> String {
         "" => number.to_string(),
         "KiB" => (number << 10).to_string(),
         "MiB" => (number << 20).to_string(),
+        "ms" => format!("{number}ms"),
         "s" => format!("{number}s"),
         "min" => format!("{}s", number * 60),
         "h" => format!("{}s", number * 3600),

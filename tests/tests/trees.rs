@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("mcp-server/src/asking/form/flatten.rs", "reads the schemas of the program's own types"),
     ("mcp-server/src/asking/form/decode.rs", "puts values together that were read as what they are"),
     ("mcp-server/src/auth/info.rs", "offers the claims of a token"),
+    ("mcp-tasks/src/runtime/credentials.rs", "offers the claims of a token, which it reads without special names"),
     ("mcp-server/src/handlers/constraints.rs", "reads the schemas of the program's own types"),
     ("mcp-server/src/handlers/schema.rs", "reads the schemas of the program's own types"),
     ("mcp-server/src/handlers/validate.rs", "hands trees to the validator"),
@@ -36,6 +37,7 @@ const READERS: [&str; 6] = ["from_str", "from_slice", "from_reader", "from_value
 
 /// The lines of those files that read, none of which makes a tree of a peer's text.
 const READING: &[(&str, &[&str])] = &[
+    ("mcp-tasks/src/runtime/credentials.rs", &["stored.decode().unwrap_or_default()"]),
     ("mcp-server/src/auth/info.rs", &["T::deserialize(self.0.claims.get(name)?)"]),
     (
         "mcp-types/src/json/tree.rs",

@@ -40,6 +40,7 @@ usage: cargo xtask <command>
   bench types            compare mcp-types with its peers, in time and allocations
   bench kernel           what mcp-kernel costs, in time, allocations, bytes and, with valgrind, instructions
   bench mrtr             what rounds of questions cost, and what a server that could ask pays for a call that does not
+  bench tasks            what tasks cost in memory and in Redis: created and finished, polled, memory of those that wait
   bench stdio            compare servers over standard streams: time of a call, start, size, dependencies
   bench http             compare servers over HTTP: requests, streams, sessions, listeners, memory, instructions, size
   bench client           compare clients in memory, over standard streams and HTTP: calls, allocations, size, dependencies

@@ -11,3 +11,4 @@ mod kernel_driver;
 mod logging_in;
 mod minimal;
 mod readme;
+mod render_farm;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mcp_transport_http::AuthorizationError;
+use tokio::task::JoinError;
 
 use super::prompt::PromptError;
 use crate::client::{InvalidConfig, LoginError};
@@ -59,9 +60,19 @@ pub enum OAuthError {
     /// The user logged out while tokens were requested. They are not used.
     #[error("the user logged out")]
     LoggedOut,
+    /// Code of a login panicked: a prompt, a store or a source of assertions of the application, or this crate.
+    #[error("the login panicked")]
+    Panicked,
     /// A task of the runtime was cancelled, as it shuts down.
     #[error("the runtime shuts down")]
     Shutdown,
+}
+
+impl OAuthError {
+    /// Returns why a task has no result.
+    pub(super) fn of_task(error: &JoinError) -> Self {
+        if error.is_panic() { Self::Panicked } else { Self::Shutdown }
+    }
 }
 
 impl From<OAuthError> for AuthorizationError {

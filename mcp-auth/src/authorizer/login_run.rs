@@ -34,6 +34,7 @@ pub(super) enum Interaction {
 /// What a login starts with.
 pub(super) struct LoginStart {
     pub(super) stored: Stored,
+    /// What the server demands; empty if that is not known.
     pub(super) challenges: Vec<Challenge>,
     pub(super) key: Option<Arc<SigningKey>>,
     /// What is kept with the tokens.
@@ -88,6 +89,11 @@ impl LoginRun {
             (None, Interaction::None) => return Err(core.settings.not_logged_in(None)),
         };
         let config = login_config(&core, flow, key.as_deref())?;
+        // A login that was asked for before the server has refused anything.
+        let challenges = match challenges.is_empty() {
+            true => core.sender.provoke_challenges(config.server()).await,
+            false => challenges,
+        };
         let login = Login::new(config, stored, &challenges, random()?);
         Self { core, login, key, context, prompt_lock, generation, is_saved: true }.drive(pending).await
     }
@@ -101,7 +107,7 @@ impl LoginRun {
                     // In a task of its own: what it obtains would be lost if it were dropped before it is saved.
                     let exchange = tokio::spawn(self.exchange(request));
                     let exchanged = while_shown(&mut shown, exchange).await?;
-                    match exchanged.unwrap_or(Err(OAuthError::Shutdown))? {
+                    match exchanged.unwrap_or_else(|error| Err(OAuthError::of_task(&error)))? {
                         Exchanged::Done(active) => return Ok(active),
                         Exchanged::Next(next) => (self, action) = *next,
                     }
@@ -177,12 +183,20 @@ impl LoginRun {
         // A refresh of the tokens that are replaced must not be saved after them.
         let needs_lock = (is_grant || matches!(save, Save::ForgetGrant { .. })) && self.prompt_lock.is_some();
         let lock = if needs_lock { self.core.logins.lock().await.map(Some) } else { Ok(None) };
-        if let Save::Grant(grant) = &save
-            && let Err(error) = self.core.check_generation(self.generation)
-        {
-            drop(lock);
-            self.core.revoke_unused(grant.as_ref().clone(), self.key.as_deref()).await;
-            return Err(error);
+        if let Err(error) = self.core.check_generation(self.generation) {
+            match &save {
+                Save::Grant(grant) => {
+                    drop(lock);
+                    self.core.revoke_unused(grant.as_ref().clone(), self.key.as_deref()).await;
+                    return Err(error);
+                }
+                // The log-out has dropped it. What there is now belongs to a later login. This one goes on to what it obtained.
+                Save::ForgetGrant { .. } => {
+                    self.login.handle_saved();
+                    return Ok(());
+                }
+                Save::Registration(_) | Save::ForgetRegistration { .. } => {}
+            }
         }
         let saved = match lock {
             Ok(lock) => {

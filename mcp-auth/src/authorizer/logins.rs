@@ -70,7 +70,7 @@ impl Logins {
                 let grant = SavedGrant { grant: *grant, issued_at, id: Arc::clone(&context.id), key };
                 self.save(&SavedLogin { grant: Some(grant), requested_scopes }).await
             }
-            Save::ForgetGrant { .. } => self.forget().await,
+            Save::ForgetGrant { issuer, resource } => self.forget(&issuer, &resource).await,
             Save::Registration(registration) => self.change_registrations(|known| known.insert(registration)).await,
             Save::ForgetRegistration { issuer, client_id } => {
                 self.change_registrations(|known| known.remove(&issuer, &client_id)).await
@@ -82,10 +82,11 @@ impl Logins {
         self.store.save(&self.key, &login.encode()).await
     }
 
-    /// Gives up the tokens, and keeps which scopes were requested.
-    async fn forget(&self) -> Result<(), StoreError> {
+    /// Gives up the tokens of an issuer for a resource, and keeps which scopes were requested.
+    async fn forget(&self, issuer: &str, resource: &str) -> Result<(), StoreError> {
         let login = self.load().await?;
-        let Some(saved) = login.grant else { return Ok(()) };
+        let is_meant = |saved: &SavedGrant| saved.grant.issuer == issuer && saved.grant.resource == resource;
+        let Some(saved) = login.grant.filter(is_meant) else { return Ok(()) };
         let requested_scopes = login.requested_scopes.union(&saved.grant.requested_scopes);
         self.save(&SavedLogin { grant: None, requested_scopes }).await
     }

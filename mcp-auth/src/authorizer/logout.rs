@@ -12,7 +12,8 @@ impl Core {
     /// Forgets the tokens, and revokes them, in a task of its own: tokens that are forgotten cannot be revoked later.
     pub(super) async fn logout(self: &Arc<Self>) -> Result<(), OAuthError> {
         let core = Arc::clone(self);
-        tokio::spawn(async move { core.forget_and_revoke().await }).await.unwrap_or(Err(OAuthError::Shutdown))
+        let task = tokio::spawn(async move { core.forget_and_revoke().await });
+        task.await.unwrap_or_else(|error| Err(OAuthError::of_task(&error)))
     }
 
     async fn forget_and_revoke(&self) -> Result<(), OAuthError> {

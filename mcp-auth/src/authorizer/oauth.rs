@@ -59,6 +59,9 @@ impl OAuth {
 
     /// Logs in now, instead of with the first request that the server refuses. Replaces an earlier login.
     ///
+    /// If the server has not refused a request before, it is sent one without a token: its challenge can name metadata that is in
+    /// no well-known place, and scopes.
+    ///
     /// Tokens that the store fails to save are used until the process ends, and saved when they are refreshed.
     ///
     /// # Errors

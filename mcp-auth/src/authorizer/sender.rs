@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
-use http::header::HeaderName;
-use http::{HeaderValue, Method, Request};
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderName, WWW_AUTHENTICATE};
+use http::{HeaderValue, Method, Request, StatusCode};
+use url::Url;
 use zeroize::Zeroizing;
 
 use super::clock;
+use crate::Challenge;
 use crate::client::{self, HttpMethod, HttpRequest, HttpResponse};
-use crate::fetch::{self, Fetcher};
+use crate::fetch::{FetchError, Fetcher};
 use crate::jose::{AssertionClaims, DpopClaims, SigningError, SigningKey};
 
 /// The header with the nonce for DPoP proofs.
@@ -39,6 +41,28 @@ impl Sender {
             Some(nonce) => response.dpop_nonce(nonce),
             None => response,
         })
+    }
+
+    /// Sends a server a request without a token, and returns the challenges of its response: they can name metadata that is in no
+    /// well-known place, and scopes. There are none if the server cannot be reached, as the well-known places are left then.
+    pub(super) async fn provoke_challenges(&self, server: &Url) -> Vec<Challenge> {
+        // A request without effect for servers that let it in.
+        let request = Request::post(server.as_str())
+            .header(ACCEPT, "application/json, text/event-stream")
+            .header(CONTENT_TYPE, "application/json")
+            .body(br#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#.to_vec());
+        let Ok(request) = request else { return Vec::new() };
+        match self.fetcher.send(request).await {
+            Ok(response) if response.status() == StatusCode::UNAUTHORIZED => {
+                let values = response.headers().get_all(WWW_AUTHENTICATE).iter();
+                Challenge::parse_all(values.filter_map(|value| value.to_str().ok()))
+            }
+            Ok(_) => Vec::new(),
+            Err(error) => {
+                tracing::debug!(%error, "the server was not asked for its challenge");
+                Vec::new()
+            }
+        }
     }
 
     fn sign(&self, request: &mut HttpRequest, dpop_key: Option<&SigningKey>) -> Result<(), SigningError> {
@@ -85,13 +109,12 @@ fn to_http(request: &HttpRequest) -> Result<Request<Vec<u8>>, client::RequestErr
     Ok(built)
 }
 
-fn to_flow_error(error: &fetch::FetchError) -> client::RequestError {
-    if matches!(error, fetch::FetchError::TooLarge { .. }) {
-        client::RequestError::TooLarge
-    } else if error.is_transient() {
-        client::RequestError::Unreachable(error.to_string())
-    } else {
-        client::RequestError::Refused(error.to_string())
+fn to_flow_error(error: &FetchError) -> client::RequestError {
+    match error {
+        FetchError::TooLarge { .. } => client::RequestError::TooLarge,
+        FetchError::Network { .. } | FetchError::Timeout { .. } => client::RequestError::Unreachable(error.to_string()),
+        FetchError::Redirected { .. } => client::RequestError::Redirected(error.to_string()),
+        FetchError::Refused { .. } | FetchError::Invalid(_) => client::RequestError::Refused(error.to_string()),
     }
 }
 

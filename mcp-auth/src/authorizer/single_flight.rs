@@ -1,5 +1,6 @@
 //! Refreshes and logins that many calls wait for, and that are done once.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
@@ -64,21 +65,14 @@ impl Core {
         let core = Arc::clone(self);
         // In a task of its own: if it were dropped between the response and saving it, the login would be lost.
         let task = tokio::spawn(async move {
-            let renewed = core.renew(stale, renewal, generation).await;
-            let mut state = core.state();
-            // After a log-out there may be another one in its place.
-            if state.generation == generation {
-                // It is not polled if no call waits for it, so it does not know that the task is over.
-                *state.renewal_mut(is_login) = None;
-                if let Err(error) = &renewed {
-                    let random = getrandom::u32().unwrap_or_default();
-                    state.backoff.fail(Instant::now(), error.clone(), random);
-                }
-            }
-            drop(state);
+            // Created when the task runs: a runtime that shuts down drops the task at once, while the state is locked.
+            let mut slot = RenewalSlot { core, is_login, generation, failure: None };
+            let renewed = slot.core.renew(stale, renewal, generation).await;
+            slot.failure = renewed.as_ref().err().cloned();
             renewed
         });
-        let shared = async move { task.await.unwrap_or(Err(OAuthError::Shutdown)) }.boxed().shared();
+        let shared = async move { task.await.unwrap_or_else(|error| Err(OAuthError::of_task(&error))) };
+        let shared = shared.boxed().shared();
         *state.renewal_mut(is_login) = Some(shared.clone());
         shared
     }
@@ -140,9 +134,37 @@ impl Core {
             return Ok(Some(self.spawn_renewal(&mut state, stale, renewal)));
         }
         let (core, generation) = (Arc::clone(self), state.generation);
-        let shared = async move { core.log_in(reason, generation).await }.boxed().shared();
+        // The prompt is code of the application. Without this, its panic would be one of all calls that wait.
+        let login = async move { AssertUnwindSafe(core.log_in(reason, generation)).catch_unwind().await };
+        let shared = login.map(|result| result.unwrap_or(Err(OAuthError::Panicked))).boxed().shared();
         state.login = shared.downgrade();
         Ok(Some(shared))
+    }
+}
+
+/// The place of a renewal among those in flight. It is free again when the task of the renewal is over, also if it panicked.
+struct RenewalSlot {
+    core: Arc<Core>,
+    is_login: bool,
+    generation: u64,
+    failure: Option<OAuthError>,
+}
+
+impl Drop for RenewalSlot {
+    fn drop(&mut self) {
+        let failure = self.failure.take().or_else(|| std::thread::panicking().then_some(OAuthError::Panicked));
+        let mut state = self.core.state();
+        // After a log-out there may be another one in its place.
+        if state.generation != self.generation {
+            return;
+        }
+        // It is not polled if no call waits for it, so it does not know that the task is over.
+        let renewal = state.renewal_mut(self.is_login).take();
+        if let Some(error) = failure {
+            state.backoff.fail(Instant::now(), error, getrandom::u32().unwrap_or_default());
+        }
+        drop(state);
+        drop(renewal);
     }
 }
 

@@ -182,9 +182,12 @@ pub enum RequestError {
     /// The server could not be reached, or the connection broke, or it took too long.
     #[error("it cannot be reached: {0}")]
     Unreachable(String),
-    /// The address resolves to one that must not be contacted, or it redirects to another origin.
+    /// The address is, or resolves to, one that must not be contacted.
     #[error("it must not be contacted: {0}")]
     Refused(String),
+    /// It redirects to another origin, too often, or although the request does not allow it.
+    #[error("it redirects to where it must not be followed: {0}")]
+    Redirected(String),
     /// The body is longer than the request allows.
     #[error("its response is too large")]
     TooLarge,

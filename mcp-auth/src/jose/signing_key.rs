@@ -187,7 +187,7 @@ impl KeyPair {
                 // An uncompressed point: 0x04, then both coordinates with 32 bytes each.
                 let point = pair.public_key().as_ref();
                 let (x, y) = point.strip_prefix(&[4])?.split_at_checked(32)?;
-                Some(PublicJwk::p256(x, y))
+                Some(PublicJwk::elliptic("P-256", x, y))
             }
             Self::Rs256(pair) => {
                 let key = pair.public_key();

@@ -1,13 +1,17 @@
 //! What a resource says about itself.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::InvalidMetadata;
-use crate::address::has_stray_characters;
+use crate::address::{has_stray_characters, shown};
 
 /// The metadata of a protected resource, which is an MCP server (RFC 9728).
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// Its `Debug` output has no queries of addresses: that of the resource may be the one of the server, with a key in it.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProtectedResourceMetadata {
     /// The identifier of the resource. It is a URL, but it is kept and compared as the text that was received.
@@ -76,5 +80,41 @@ impl ProtectedResourceMetadata {
             Some(rest) => rest.is_empty() || rest.starts_with('/'),
             None => false,
         }
+    }
+}
+
+impl fmt::Debug for ProtectedResourceMetadata {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let issuers: Vec<String> = self.authorization_servers.iter().map(|issuer| shown(issuer)).collect();
+        f.debug_struct("ProtectedResourceMetadata")
+            .field("resource", &shown(&self.resource))
+            .field("authorization_servers", &issuers)
+            .field("scopes_supported", &self.scopes_supported)
+            .field("bearer_methods_supported", &self.bearer_methods_supported)
+            .field("resource_name", &self.resource_name)
+            .field("resource_documentation", &self.resource_documentation.as_deref().map(shown))
+            .field("dpop_signing_alg_values_supported", &self.dpop_signing_alg_values_supported)
+            .field("dpop_bound_access_tokens_required", &self.dpop_bound_access_tokens_required)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // covers: AU-14
+    #[test]
+    fn debug_output_has_no_query() {
+        let mut metadata = ProtectedResourceMetadata::new(
+            "https://mcp.example/mcp?key=hunter2",
+            ["https://user:hunter2@as.example/tenant?key=hunter2#hunter2"],
+        );
+        metadata.resource_documentation = Some("https://mcp.example/docs?key=hunter2".to_owned());
+        let shown = format!("{metadata:?} {metadata:#?}");
+        for part in ["https://mcp.example/mcp", "https://as.example/tenant", "https://mcp.example/docs"] {
+            assert!(shown.contains(part), "{shown}");
+        }
+        assert!(!shown.contains("hunter2"), "{shown}");
     }
 }

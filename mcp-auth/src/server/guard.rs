@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::{HeaderValue, Method, Request};
-use mcp_server::{AuthInfo, BoxFuture, Renewal};
+use mcp_server::{AuthInfo, BoxFuture, Principal, Renewal};
 use serde_json::Value;
 use url::Url;
 
@@ -96,13 +96,19 @@ impl Guard {
         let Some(digest) = TokenDigest::of(credentials.token()) else {
             return Checked::Refused(credentials.scheme, Refusal::Unavailable);
         };
-        let verified = self.remembered.find(&digest, now);
-        if let Some(Verified { auth, key: None, has_required_scopes: true, renewal: None, .. }) = &verified
-            && credentials.scheme == Scheme::Bearer
-            && !self.requires_dpop
-        {
-            return Checked::Allowed(Arc::clone(auth));
-        }
+        let needs_no_proof = credentials.scheme == Scheme::Bearer && !self.requires_dpop;
+        let remembered = self.remembered.read(&digest, now, |verified| match verified {
+            // Nearly all requests need no more than this of a remembered token.
+            Verified { auth, key: None, has_required_scopes: true, renewal: None, .. } if needs_no_proof => {
+                Ok(Arc::clone(auth))
+            }
+            verified => Err(verified.clone()),
+        });
+        let verified = match remembered {
+            Some(Ok(auth)) => return Checked::Allowed(auth),
+            Some(Err(verified)) => Some(verified),
+            None => None,
+        };
         let scheme = credentials.scheme;
         let verification = Verification { credentials, digest, verified, method: request.method().clone() };
         let url = self.url_of(request.uri().path());
@@ -174,7 +180,7 @@ impl Guard {
             (Some(key), Scheme::Dpop) => {
                 let proof = credentials.proof.as_ref().and_then(|proof| proof.to_str().ok());
                 let proof = proof.ok_or(Refusal::InvalidProof)?;
-                self.check_proof(proof, token, key, target).await?
+                self.check_proof(proof, token, (key, verified.auth.principal()), target).await?
             }
         };
         match verified.has_required_scopes {
@@ -242,12 +248,12 @@ impl Guard {
         &self,
         proof: &str,
         token: &str,
-        key: &str,
+        (key, principal): (&str, &Principal),
         (method, url): (&Method, &Url),
     ) -> Result<Option<HeaderValue>, Refusal> {
         let now = self.clock.now();
         let urls = [url, &self.url];
-        let age = self.proofs.check(proof, &ProofCheck { method, urls, token, key, now }).await;
+        let age = self.proofs.check(proof, &ProofCheck { method, urls, token, key, principal, now }).await;
         let age = age.map_err(|invalid| match (invalid, &self.proofs.nonces) {
             (InvalidProof::Nonce, Some(nonces)) => Refusal::NonceRequired(nonces.create(now)),
             (InvalidProof::Nonce, None) => Refusal::InvalidProof,

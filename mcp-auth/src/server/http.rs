@@ -4,13 +4,11 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use async_trait::async_trait;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Request, StatusCode};
 use serde_json::Value;
 use url::Url;
-use url::form_urlencoded::{Serializer, byte_serialize};
+use url::form_urlencoded::Serializer;
 
 use super::introspection::IntrospectionEndpoint;
 use super::jwt::claims::read_claims;
@@ -18,6 +16,8 @@ use super::jwt::{JwtVerifier, KeySource, KeySourceError};
 use super::protected_resource::ProtectedResource;
 use super::verifier::TokenError;
 use crate::Secret;
+use crate::address::shown;
+use crate::basic_credentials::basic_credentials;
 use crate::fetch::{AddressPolicy, Fetcher};
 use crate::metadata::{AuthorizationServerMetadata, well_known};
 
@@ -26,13 +26,11 @@ use crate::metadata::{AuthorizationServerMetadata, well_known};
 /// The address that it is created with may be in a private network, whatever its name looks like: it comes from the operator. An
 /// address in the metadata of an issuer may be there, too, if it is at the issuer itself, or if the issuer is in a private
 /// network by its URL.
-#[derive(Debug)]
 pub struct HttpKeys {
     location: KeyLocation,
     fetchers: Fetchers,
 }
 
-#[derive(Debug)]
 enum KeyLocation {
     /// The address of the keys.
     Url(String),
@@ -89,7 +87,7 @@ impl HttpKeys {
 }
 
 /// The HTTP clients for the addresses that the operator has configured, and for those that metadata names.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Fetchers {
     /// The client that was set, for all addresses.
     set: Option<Fetcher>,
@@ -171,18 +169,7 @@ impl HttpIntrospection {
     /// Creates it from the address of the introspection endpoint, and the credentials that this server has there.
     #[must_use]
     pub fn new(url: impl Into<String>, client_id: &str, client_secret: &Secret) -> Self {
-        // RFC 6749, section 2.3.1: both are encoded as in a form before they are joined. A blank can be `+` or `%20` there, and
-        // servers that only decode percent signs understand the latter, too.
-        let encode = |text: &str| {
-            // With room for everything, so that no parts of it stay behind in memory.
-            let mut encoded = String::with_capacity(3 * text.len());
-            byte_serialize(text.as_bytes()).for_each(|part| encoded.push_str(if part == "+" { "%20" } else { part }));
-            Secret::new(encoded)
-        };
-        let (client_id, client_secret) = (encode(client_id), encode(client_secret.expose()));
-        let credentials = Secret::new([client_id.expose(), ":", client_secret.expose()].concat());
-        let encoded = Secret::new(BASE64_STANDARD.encode(credentials.expose()));
-        let value = ["Basic ", encoded.expose()].concat();
+        let value = ["Basic ", basic_credentials(client_id, client_secret).expose()].concat();
         let mut authorization = HeaderValue::try_from(value).unwrap_or_else(|_| HeaderValue::from_static("Basic"));
         authorization.set_sensitive(true);
         Self { url: url.into(), authorization, fetchers: Fetchers::default() }
@@ -240,15 +227,31 @@ fn has_client_error(body: &[u8]) -> bool {
     matches!(error, Some("invalid_client" | "unauthorized_client"))
 }
 
+impl fmt::Debug for HttpKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (KeyLocation::Url(configured) | KeyLocation::Issuer(configured)) = &self.location;
+        f.debug_struct("HttpKeys").field("location", &shown(configured)).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for HttpIntrospection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpIntrospection").field("url", &self.url).finish_non_exhaustive()
+        f.debug_struct("HttpIntrospection").field("url", &shown(&self.url)).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    // covers: AU-14
+    #[test]
+    fn debug_output_has_no_query_and_no_secret() {
+        let introspection = HttpIntrospection::new("https://as.example/in?key=hunter2", "id", &Secret::new("hunter2"));
+        let shown = format!("{introspection:?} {:?}", HttpKeys::at("https://as.example/keys?key=hunter2"));
+        assert!(shown.contains("as.example/in") && shown.contains("as.example/keys"), "{shown}");
+        assert!(!shown.contains("hunter2") && !shown.contains("aWQ6"), "{shown}");
+    }
 
     /// What the operator has configured may be inside, and what metadata names only if its issuer is there by its URL.
     #[test]

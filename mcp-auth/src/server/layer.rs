@@ -18,6 +18,7 @@ use super::dpop::DPOP_NONCE;
 use super::guard::{Allowed, Checked, Guard};
 use super::metadata::MetadataService;
 use super::refusal::{ChallengeContext, Refusal};
+use super::spare_extensions;
 use crate::Scopes;
 
 /// A [tower](https://docs.rs/tower) layer that lets in requests with a valid access token; created by
@@ -75,27 +76,33 @@ where
             let response = Some(self.guard.metadata.respond(request.method()));
             return ProtectedFuture { state: State::Refused { response } };
         }
-        let state = match self.guard.check(&mut request) {
-            Checked::Allowed(auth) => self.allow(request, Allowed { auth, nonce: None, scheme: Scheme::Bearer }),
-            Checked::Refused(scheme, refusal) => State::Refused { response: Some(self.guard.refusal(scheme, refusal)) },
+        // Each arm makes the whole future, as moving it costs more than the check.
+        match self.guard.check(&mut request) {
+            Checked::Allowed(auth) => {
+                let allowed = Allowed { auth, nonce: None, scheme: Scheme::Bearer };
+                ProtectedFuture { state: self.allow(request, allowed) }
+            }
+            Checked::Refused(scheme, refusal) => {
+                ProtectedFuture { state: State::Refused { response: Some(self.guard.refusal(scheme, refusal)) } }
+            }
             Checked::Pending(checking) => {
                 // The service that was ready is the one that has to be called.
                 let service = self.clone();
                 let service = std::mem::replace(self, service);
-                State::Checking { checking, pending: Some(Box::new((service, request))) }
+                ProtectedFuture { state: State::Checking { checking, pending: Some(Box::new((service, request))) } }
             }
-        };
-        ProtectedFuture { state }
+        }
     }
 }
 
 impl<S> Protected<S> {
+    #[inline]
     fn allow<B, R>(&mut self, mut request: Request<B>, allowed: Allowed) -> State<S, B, R>
     where
         S: Service<Request<B>, Response = Response<R>>,
     {
         let Allowed { auth, nonce, scheme } = allowed;
-        request.extensions_mut().insert(auth);
+        spare_extensions::insert(request.extensions_mut(), auth);
         State::Allowed { response: self.inner.call(request), guard: Arc::clone(&self.guard), scheme, nonce }
     }
 }
@@ -171,14 +178,18 @@ where
                     state.set(next);
                 }
                 StateProjection::Allowed { response, guard, scheme, nonce } => {
-                    let mut response = ready!(response.poll(cx))?;
-                    if response.status() == StatusCode::FORBIDDEN {
-                        guard.add_scope_challenge(*scheme, &mut response);
+                    let mut polled = response.poll(cx);
+                    // In place, as the response is large.
+                    if let Poll::Ready(Ok(response)) = &mut polled {
+                        if response.status() == StatusCode::FORBIDDEN {
+                            guard.add_scope_challenge(*scheme, response);
+                        }
+                        if let Some(nonce) = nonce.take() {
+                            response.headers_mut().insert(DPOP_NONCE, nonce);
+                        }
+                        spare_extensions::keep(response.extensions_mut());
                     }
-                    if let Some(nonce) = nonce.take() {
-                        response.headers_mut().insert(DPOP_NONCE, nonce);
-                    }
-                    return Poll::Ready(Ok(response));
+                    return polled;
                 }
                 // Without a response the future was polled after it was ready.
                 StateProjection::Refused { response } => {

@@ -24,11 +24,14 @@ mod metadata;
 mod protected_resource;
 mod refusal;
 mod renewals;
+mod spare_extensions;
 mod token_cache;
 mod token_digest;
 mod verifier;
 
 pub use async_trait::async_trait;
+#[cfg(any(test, feature = "store-tests"))]
+pub use dpop::ledger_tests;
 pub use dpop::{MemoryProofLedger, ProofLedger, UsedProof};
 #[cfg(feature = "reqwest")]
 pub use http::{HttpIntrospection, HttpKeys};

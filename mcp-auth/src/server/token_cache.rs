@@ -34,20 +34,25 @@ struct Entry<V> {
 /// The maximum estimated memory of all tokens, in bytes.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
-impl<V: Clone> TokenCache<V> {
+impl<V> TokenCache<V> {
     pub(crate) fn new(max_tokens: usize) -> Self {
         let entries = Entries { by_digest: HashMap::default(), order: VecDeque::new(), bytes: 0 };
         Self { entries: RwLock::new(entries), max_tokens }
     }
 
-    pub(crate) fn find(&self, token: &TokenDigest, now: UnixTime) -> Option<V> {
+    /// Reads what is known of a token, under the lock.
+    pub(crate) fn read<R>(&self, token: &TokenDigest, now: UnixTime, read: impl FnOnce(&V) -> R) -> Option<R> {
         let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
         let entry = entries.by_digest.get(token).filter(|entry| now < entry.until)?;
         // Writing only once keeps the line of memory shared between processors.
         if !entry.is_used.load(Ordering::Relaxed) {
             entry.is_used.store(true, Ordering::Relaxed);
         }
-        Some(entry.value.clone())
+        Some(read(&entry.value))
+    }
+
+    pub(crate) fn contains(&self, token: &TokenDigest, now: UnixTime) -> bool {
+        self.read(token, now, |_| ()).is_some()
     }
 
     /// Remembers a token until a time.
@@ -137,7 +142,7 @@ mod tests {
     }
 
     fn find(cache: &TokenCache<String>, token: &str, now: UnixTime) -> Option<String> {
-        cache.find(&digest_of(token.as_bytes()), now)
+        cache.read(&digest_of(token.as_bytes()), now, String::clone)
     }
 
     #[test]

@@ -6,11 +6,11 @@ use std::time::Duration;
 use mcp_auth::authorizer::{
     DevicePrompt, LoginPrompt, LoopbackListener, OAuthError, PendingLogin, PromptError, RedirectCheck, async_trait,
 };
-use mcp_auth::client::{DeviceCode, OpenBrowser};
+use mcp_auth::client::{DeviceCode, OpenBrowser, PreRegistered};
 use mcp_auth::store::{FileStore, MemoryStore, StoreError, StoreKey, StoreLock, TokenStore};
 use mcp_auth::{Scopes, Secret};
 
-use crate::support::{Agreeing, Servers, claims};
+use crate::support::{Agreeing, Servers, claims, saved_resource};
 use crate::{Directory, connect, oauth, ping};
 
 // covers: AU-20, AU-40
@@ -265,6 +265,29 @@ async fn a_device_code_is_shown_until_the_login_is_over() {
     assert_eq!(Arc::strong_count(&device.shown), 2, "the prompt is over: only the test and the authorizer have it");
 }
 
+/// A prompt that panics the first time.
+#[derive(Clone, Default)]
+struct Panicking(Agreeing);
+
+#[async_trait]
+impl LoginPrompt for Panicking {
+    async fn begin(&self, earlier: Option<&str>) -> Result<Box<dyn PendingLogin>, PromptError> {
+        let login = self.0.begin(earlier).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert!(*self.0.asked.lock().unwrap() > 1, "the first time");
+        login
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_that_panics_is_an_error_of_all_who_wait_and_the_next_login_is_another() {
+    let servers = Servers::start().await;
+    let oauth = oauth(&servers).prompt(Panicking::default()).build().unwrap();
+    let (one, other) = tokio::join!(oauth.login(), oauth.login());
+    assert!(matches!((&one, &other), (Err(OAuthError::Panicked), Err(OAuthError::Panicked))), "{one:?} {other:?}");
+    oauth.login().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_user_who_declines_ends_the_login() {
     let servers = Servers::start().await;
@@ -341,6 +364,35 @@ async fn a_log_out_revokes_the_tokens_of_a_login_in_flight() {
     servers.ledger().delay = Duration::ZERO;
     oauth.login().await.unwrap();
     assert!(oauth.is_logged_in().await.unwrap());
+}
+
+/// The tokens of a login are dropped if the next one is for another resource, but not if they belong to a login after a log-out.
+#[tokio::test]
+async fn a_login_from_before_a_log_out_forgets_nothing_of_a_later_one() {
+    let servers = Servers::start().await;
+    let store = MemoryStore::new();
+    let one = oauth(&servers).prompt(Agreeing::default()).store(store.clone()).build().unwrap();
+    one.login().await.unwrap();
+    servers.ledger().resource = Some(servers.url.clone());
+    servers.ledger().delay = Duration::from_millis(500);
+    let requests = servers.ledger().token_requests;
+    let login = tokio::spawn({
+        let one = one.clone();
+        async move { one.login().await }
+    });
+    while servers.ledger().token_requests == requests {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    one.logout().await.unwrap();
+    (servers.ledger().resource, servers.ledger().delay) = (None, Duration::ZERO);
+    let machine = PreRegistered::new("machine").client_secret("machine-hunter2");
+    let other = oauth(&servers).client(machine).client_credentials().store(store.clone()).build().unwrap();
+    other.login().await.unwrap();
+    assert!(!login.is_finished(), "it still waits for its tokens");
+    let error = login.await.unwrap().unwrap_err();
+    assert!(matches!(error, OAuthError::LoggedOut), "{error:?}");
+    assert_eq!(saved_resource(&store, &servers).await, Some(servers.server()));
+    assert_eq!(servers.ledger().revoked.len(), 4, "those of both logins");
 }
 
 /// A store whose next record arrives late.

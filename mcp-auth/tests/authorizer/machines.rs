@@ -1,5 +1,7 @@
 //! Logins without a user.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::http::StatusCode;
@@ -86,6 +88,45 @@ async fn a_platform_that_does_not_respond_ends_the_login() {
     assert!(matches!(error, OAuthError::AssertionTimedOut(timeout) if timeout == limit), "{error:?}");
     let error = connect(&servers, &oauth).await.unwrap_err();
     assert!(format!("{error} {error:?}").contains("tried again in"), "{error:?}");
+}
+
+/// A platform that panics the first time.
+#[derive(Clone, Default)]
+struct Panicking {
+    was_asked: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl AssertionSource for Panicking {
+    async fn assertion(&self, _: &AssertionRequest) -> Result<Secret, PromptError> {
+        assert!(self.was_asked.swap(true, Ordering::SeqCst), "the first time");
+        Ok(Secret::new("workload-hunter2"))
+    }
+}
+
+#[tokio::test]
+async fn a_platform_that_panics_is_an_error_and_the_next_login_is_another() {
+    let servers = Servers::start().await;
+    let workload = |platform| {
+        let oauth = oauth(&servers).client(PreRegistered::new("workload")).workload_identity(platform);
+        oauth.build().unwrap()
+    };
+    let waited_for = workload(Panicking::default());
+    let error = waited_for.login().await.unwrap_err();
+    assert!(matches!(error, OAuthError::Panicked), "{error:?}");
+    let error = connect(&servers, &waited_for).await.unwrap_err();
+    assert!(error.to_string().contains("the login panicked; logging in is tried again in"), "{error}");
+    waited_for.login().await.unwrap();
+
+    // Nothing waits for this one when it panics.
+    let platform = Panicking::default();
+    let dropped = workload(platform.clone());
+    assert!(tokio::time::timeout(Duration::ZERO, dropped.login()).await.is_err());
+    while !platform.was_asked.load(Ordering::SeqCst) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    dropped.login().await.unwrap();
+    assert_eq!(ping(&connect(&servers, &dropped).await.unwrap()).await.unwrap(), "pong");
 }
 
 #[tokio::test]

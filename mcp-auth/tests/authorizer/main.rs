@@ -5,6 +5,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod discovery;
 mod logging_in;
 mod machines;
 mod refreshing;

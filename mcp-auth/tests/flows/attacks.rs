@@ -211,12 +211,15 @@ fn open_redirects_take_neither_the_code_nor_the_tokens_elsewhere() {
     // A redirect of the token endpoint is not followed, and is no response.
     let outcome = Script::new().respond("https://as.example/token", HttpResponse::new(307, "")).run();
     assert!(matches!(outcome.error(), LoginError::Status { status: 307, .. }));
-    // A redirect of metadata to another origin is refused by the driver.
+    // A driver does not follow a redirect of metadata to another origin, nor does it contact what must not be contacted.
+    let well_known = "https://mcp.example/.well-known/oauth-protected-resource/mcp";
+    let named = format!(r#"Bearer resource_metadata="{well_known}""#);
     let outcome = Script::new()
-        .handle("https://mcp.example/.well-known/oauth-protected-resource/mcp", |_| {
-            Err(RequestError::Refused("another origin".to_owned()))
-        })
+        .challenge(&named)
+        .handle(well_known, |_| Err(RequestError::Redirected("another origin".to_owned())))
         .run();
+    assert!(matches!(outcome.error(), LoginError::NoResourceMetadata { .. }), "{:?}", outcome.error());
+    let outcome = Script::new().handle(well_known, |_| Err(RequestError::Refused("inwards".to_owned()))).run();
     assert!(matches!(outcome.error(), LoginError::Fetch { error: RequestError::Refused(_), .. }));
     assert!(!outcome.error().is_transient());
     // The browser is only ever sent back to the address of the login.

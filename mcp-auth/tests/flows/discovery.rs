@@ -171,6 +171,28 @@ fn a_page_at_a_well_known_address_is_not_metadata() {
     outcome.grant();
 }
 
+/// A redirect that must not be followed is no document, like any other response but success.
+#[test]
+fn a_redirect_to_another_origin_leads_to_the_next_place() {
+    let redirected = |_: &mcp_auth::client::HttpRequest| Err(RequestError::Redirected("another origin".to_owned()));
+    let outcome = Script::new()
+        .handle(PATH, redirected)
+        .json(ROOT, resource_metadata())
+        .handle("https://as.example/.well-known/oauth-authorization-server", redirected)
+        .json("https://as.example/.well-known/openid-configuration", server_metadata())
+        .run();
+    assert_eq!(
+        outcome.urls()[..4],
+        [
+            PATH,
+            ROOT,
+            "https://as.example/.well-known/oauth-authorization-server",
+            "https://as.example/.well-known/openid-configuration",
+        ]
+    );
+    outcome.grant();
+}
+
 #[test]
 fn a_failing_server_is_an_outage_and_never_leads_to_the_next_place() {
     for status in [500, 502, 503, 429] {

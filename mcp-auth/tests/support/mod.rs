@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::extract::{Form, Query, Request, State};
 use axum::http::header::{AUTHORIZATION, LOCATION, USER_AGENT, WWW_AUTHENTICATE};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -17,6 +17,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use mcp_auth::authorizer::{LoginPrompt, PendingLogin, PromptError, RedirectCheck, async_trait};
 use mcp_auth::client::OpenBrowser;
+use mcp_auth::store::{MemoryStore, StoreKey, TokenStore as _};
 use mcp_server::{NoArguments, Server, tool};
 use mcp_transport_http::HttpService;
 use serde_json::{Value, json};
@@ -49,12 +50,17 @@ pub struct Ledger {
     pub needed_scope: Option<String>,
     /// The scope that the authorization server grants, instead of the one that was requested.
     pub granted_scope: Option<String>,
+    /// Where the metadata of the resource is.
+    pub metadata: MetadataPlace,
+    /// The resource that the metadata names, instead of the server.
+    pub resource: Option<String>,
     /// Whether tokens are bound to keys, with this nonce in proofs.
     pub dpop_nonce: Option<&'static str>,
     /// The proofs that requests with tokens had.
     pub proofs: Vec<String>,
     /// Called with the user agent of each refresh after the refresh token was replaced, before the response is sent.
     pub on_refresh: Option<OnRefresh>,
+    pub metadata_requests: usize,
     pub token_requests: usize,
     pub logins: usize,
     pub refreshes: usize,
@@ -72,6 +78,18 @@ pub struct Ledger {
     ended_families: BTreeSet<u64>,
     codes: BTreeMap<String, (String, String)>,
     serial: u64,
+}
+
+/// Where the metadata of a resource is.
+#[derive(Clone, Default)]
+pub enum MetadataPlace {
+    /// In a well-known place.
+    #[default]
+    WellKnown,
+    /// In a place that only challenges name.
+    Named,
+    /// In the well-known place of another origin, which a redirect leads to. Challenges do not name it.
+    Redirected(String),
 }
 
 /// A function of the user agent.
@@ -152,9 +170,12 @@ impl Servers {
             revocation_delay: Duration::ZERO,
             needed_scope: None,
             granted_scope: None,
+            metadata: MetadataPlace::default(),
+            resource: None,
             dpop_nonce: None,
             proofs: Vec::new(),
             on_refresh: None,
+            metadata_requests: 0,
             token_requests: 0,
             logins: 0,
             refreshes: 0,
@@ -177,7 +198,8 @@ impl Servers {
         let app = Router::new()
             .route_service("/mcp", service)
             .route_layer(from_fn_with_state(servers.clone(), protect))
-            .route("/.well-known/oauth-protected-resource/mcp", get(resource_metadata))
+            .route(WELL_KNOWN, get(resource_metadata))
+            .route(NAMED, get(resource_metadata))
             .route("/.well-known/oauth-authorization-server", get(server_metadata))
             .route("/register", post(register))
             .route("/authorize", get(authorize))
@@ -209,6 +231,13 @@ impl Servers {
     }
 }
 
+/// Returns the resource that the tokens of a store are for.
+pub async fn saved_resource(store: &MemoryStore, servers: &Servers) -> Option<String> {
+    let record = store.load(&StoreKey::login(&servers.server(), None)).await.unwrap()?;
+    let record: Value = serde_json::from_str(record.expose()).unwrap();
+    record["grant"]["resource"].as_str().map(str::to_owned)
+}
+
 /// Returns the claims of a token, unverified.
 pub fn claims(token: &str) -> Value {
     let claims = token.split('.').nth(1).unwrap();
@@ -220,7 +249,11 @@ async fn protect(State(servers): State<Servers>, request: Request, next: Next) -
     let token = token.and_then(|value| value.strip_prefix("Bearer ").or_else(|| value.strip_prefix("DPoP ")));
     let refusal = {
         let mut ledger = servers.ledger();
-        let metadata = format!("resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"", servers.url);
+        let metadata = match &ledger.metadata {
+            MetadataPlace::WellKnown => format!("resource_metadata=\"{}{WELL_KNOWN}\"", servers.url),
+            MetadataPlace::Named => format!("resource_metadata=\"{}{NAMED}\"", servers.url),
+            MetadataPlace::Redirected(_) => "realm=\"protected\"".to_owned(),
+        };
         let known = token.and_then(|token| ledger.tokens.get(token));
         let known =
             known.filter(|token| token.expires > Instant::now() && !ledger.ended_families.contains(&token.family));
@@ -251,8 +284,22 @@ async fn protect(State(servers): State<Servers>, request: Request, next: Next) -
     next.run(request).await
 }
 
-async fn resource_metadata(State(servers): State<Servers>) -> Json<Value> {
-    Json(json!({ "resource": servers.server(), "authorization_servers": [servers.url] }))
+const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource/mcp";
+const NAMED: &str = "/metadata";
+
+async fn resource_metadata(State(servers): State<Servers>, uri: Uri) -> Response {
+    let mut ledger = servers.ledger();
+    ledger.metadata_requests += 1;
+    let resource = ledger.resource.clone().unwrap_or_else(|| servers.server());
+    match (&ledger.metadata, uri.path()) {
+        (MetadataPlace::WellKnown, WELL_KNOWN) | (MetadataPlace::Named, NAMED) => {
+            Json(json!({ "resource": resource, "authorization_servers": [servers.url] })).into_response()
+        }
+        (MetadataPlace::Redirected(origin), WELL_KNOWN) => {
+            (StatusCode::FOUND, [(LOCATION, format!("{origin}{WELL_KNOWN}"))]).into_response()
+        }
+        _ => StatusCode::NOT_FOUND.into_response(),
+    }
 }
 
 async fn server_metadata(State(servers): State<Servers>) -> Json<Value> {

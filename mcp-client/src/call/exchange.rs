@@ -16,7 +16,7 @@ use crate::context::CallContext;
 use crate::error::Error;
 use crate::state::pauses::Timeout;
 use crate::state::waiters::Waiter;
-use crate::state::{Phase, Shared, Started};
+use crate::state::{CallStart, Phase, Shared};
 use crate::transport::{CredentialFingerprint, TransportKind};
 
 /// A request that resolves to its response. Dropping it cancels the call.
@@ -80,21 +80,21 @@ impl<'a> Exchange<'a> {
         let started = shared.with(|core, now| {
             let started = core.start_call(now, method, params, options, headers_of, context);
             match &started {
-                Started::Call(call, _) => {
+                CallStart::Call(call, _) => {
                     if let Some(pending) = core.pending_calls.get_mut(call) {
                         pending.waker = Some(cx.waker().clone());
                     }
                 }
-                Started::Wait => {
+                CallStart::Wait => {
                     let waiter = waiter.get_or_insert_with(|| Waiter::new(shared, |core| &mut core.ready_waiters));
                     waiter.wait(core, cx.waker());
                 }
-                Started::Failed(_) | Started::Closed(_) => {}
+                CallStart::Failed(_) | CallStart::Closed(_) => {}
             }
             started
         });
         match started {
-            Started::Call(call, revision) => {
+            CallStart::Call(call, revision) => {
                 (self.send_timeout, self.waiter) = (None, None);
                 if let Some(span) = self.span {
                     telemetry::sent(span, self.shared, call, revision);
@@ -102,9 +102,9 @@ impl<'a> Exchange<'a> {
                 self.call = Some((call, revision));
                 Poll::Pending
             }
-            Started::Failed(error) => Poll::Ready(Failure::Local(error.into())),
-            Started::Closed(closed) => Poll::Ready(Failure::Local(closed.into())),
-            Started::Wait => {
+            CallStart::Failed(error) => Poll::Ready(Failure::Local(error.into())),
+            CallStart::Closed(closed) => Poll::Ready(Failure::Local(closed.into())),
+            CallStart::Wait => {
                 let limit = self.options.idle_timeout.into_iter().chain(self.options.total_timeout).min();
                 if self.send_timeout.is_none() {
                     self.send_timeout = limit.map(|limit| Timeout::new(self.shared, limit));

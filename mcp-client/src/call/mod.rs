@@ -10,10 +10,12 @@ mod output_schema;
 mod params;
 pub(crate) mod pending_call;
 pub(crate) mod recovery;
+mod task_call;
 pub(crate) mod telemetry;
 pub(crate) mod tool_refresh;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::marker::PhantomData;
 use std::pin::{Pin, pin};
@@ -39,6 +41,7 @@ use crate::error::Error;
 use crate::input::InputResult;
 use crate::observed::{self, ObservedCall};
 use crate::state::timers::Sleep;
+use crate::tasks::{CreatedTask, TaskModel};
 
 pub use self::cancel::CancelHandle;
 use self::exchange::{Exchange, Failure, Response};
@@ -70,6 +73,9 @@ use self::recovery::Recovery;
 /// Dropping the future cancels the call, and so does [`CancelHandle::cancel`]. If a modern server responds with input
 /// requests, the handlers of the call ([`on_input`](Self::on_input)) and of the client run, and the call is sent again with
 /// their results. [`one_round`](Self::one_round) returns the input requests instead.
+///
+/// If the server makes a task of a tool call, the call follows it to its end, and dropping the call cancels the task.
+/// [`as_task`](Self::as_task) returns a handle instead.
 #[must_use = "a call is sent when it is awaited"]
 pub struct Call<R> {
     client: Client,
@@ -80,6 +86,8 @@ pub struct Call<R> {
     meta: Option<RequestMeta>,
     input_responses: Option<InputResponses>,
     request_state: Option<String>,
+    /// How long a task should be kept.
+    task_ttl: Option<Duration>,
     context: CallContext,
     options: CallOptions,
     on_progress: Option<Box<dyn FnMut(ProgressNotificationParams) + Send>>,
@@ -105,6 +113,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
             meta: None,
             input_responses: None,
             request_state: None,
+            task_ttl: None,
             context: CallContext::default(),
             on_progress: None,
             skip_cache: false,
@@ -136,8 +145,9 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         self
     }
 
-    /// Sets how long one request may take, regardless of progress. The time that handlers need for input requests of a
-    /// modern server is not counted; a legacy server waits for them within its request. Defaults to the value of
+    /// Sets how long one request may take, regardless of progress, and how long the task may take that a tool call has
+    /// become. The time that handlers need for input requests of a modern server is not counted; a legacy server waits for
+    /// them within its request. Defaults to the value of
     /// [`ClientBuilder::call_options`](crate::ClientBuilder::call_options), which defaults to 10 minutes. `None`
     /// disables it.
     pub fn total_timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
@@ -184,6 +194,18 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         self
     }
 
+    /// Attaches what is attached to another call.
+    pub(crate) fn context(mut self, context: CallContext) -> Self {
+        self.context = context;
+        self
+    }
+
+    /// Sets both timeouts.
+    pub(crate) fn options(mut self, options: CallOptions) -> Self {
+        self.options = options;
+        self
+    }
+
     /// Attaches the values of another call.
     pub(crate) fn extensions(mut self, extensions: CallExtensions) -> Self {
         self.context.extensions = extensions;
@@ -217,15 +239,25 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
 
     /// Sends the call; also returns the size of the result as JSON, in bytes.
     pub(crate) fn with_size(self) -> impl Future<Output = Result<(R, usize), Error>> + Send {
-        self.start(false, |call, (Finished::Complete(result, owner) | Finished::InputRequired(result, owner))| {
-            call.decode(&result, owner)
+        self.start(Extent::Whole, |call, finished| match finished {
+            Finished::Complete(result, owner) | Finished::InputRequired(result, owner) => call.decode(&result, owner),
+            Finished::Task(_) => Err(unexpected("the server created a task")),
         })
     }
 
-    /// Sends the call, in one round or as many as it takes, and reads the result.
+    /// Sends the call once, and returns the result as it is.
+    pub(crate) fn payload(self) -> impl Future<Output = Result<PayloadBuf, Error>> + Send {
+        self.start(Extent::OneRound, |_, finished| match finished {
+            Finished::Complete(result, _) => Ok(result),
+            Finished::InputRequired(..) => Err(unexpected("the server requires input for a request that has none")),
+            Finished::Task(_) => Err(unexpected("the server created a task")),
+        })
+    }
+
+    /// Sends the call, as far as `extent` says, and reads the result.
     fn start<T: Send>(
         mut self,
-        is_one_round: bool,
+        extent: Extent,
         read: impl FnOnce(&Self, Finished) -> Result<T, Error> + Send,
     ) -> impl Future<Output = Result<T, Error>> + Send {
         let params = self.encode_params();
@@ -236,29 +268,31 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         );
         self.span = span.clone();
         let call = async move {
-            let mut observed = ObservedCall::start(&self.client.shared, &self.method, || self.target(&params));
-            let finished = self.run(params, is_one_round).await;
+            let (params, invalid) = match params {
+                Ok(params) => (params, None),
+                Err(error) => (ObjectBuf::new(), Some(error)),
+            };
+            let mut observed =
+                ObservedCall::start(&self.client.shared, &self.method, || target(&self.method, (&params).into()));
+            let finished = match invalid {
+                Some(error) => Err(error),
+                None => self.run(&params, extent).await,
+            };
             let is_watched = observed.is_some() || !self.span.is_disabled();
             let mut reported = finished.as_ref().ok().filter(|_| is_watched).map(Finished::outcome);
             let outcome = finished.and_then(|finished| read(&self, finished));
-            if let Err(error) = &outcome {
-                telemetry::end(&self.span, error);
+            if let (Err(error), true) = (&outcome, is_watched) {
                 reported = Some(observed::outcome_of(error));
-            } else if reported == Some(OperationOutcome::ToolError) {
-                self.span.record("error.type", "tool_error");
             }
-            if let (Some(observed), Some(reported)) = (&mut observed, reported) {
-                observed.set_outcome(reported);
+            if let Some(reported) = reported {
+                telemetry::end(&self.span, reported);
+                if let Some(observed) = &mut observed {
+                    observed.set_outcome(reported);
+                }
             }
             outcome
         };
         call.instrument(span)
-    }
-
-    /// The name of the tool or prompt, for metrics.
-    fn target(&self, params: &Result<ObjectBuf, Error>) -> Option<String> {
-        let is_named = self.method == Method::TOOLS_CALL || self.method == Method::PROMPTS_GET;
-        if is_named { telemetry::name_param(ObjectRef::from(params.as_ref().ok()?)) } else { None }
     }
 
     fn encode_params(&mut self) -> Result<ObjectBuf, Error> {
@@ -278,10 +312,9 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         RawObject::new(&params).map(ObjectBuf::from).map_err(invalid)
     }
 
-    async fn run(&mut self, params: Result<ObjectBuf, Error>, is_one_round: bool) -> Result<Finished, Error> {
-        let params = params?;
+    async fn run(&mut self, params: &ObjectBuf, extent: Extent) -> Result<Finished, Error> {
         let cancel = self.cancel.take();
-        let mut call = pin!(self.load_or_send(params, is_one_round));
+        let mut call = pin!(self.load_or_send(params, extent));
         poll_fn(|cx| match cancel.as_ref().map(|cancel| cancel.poll(cx.waker())) {
             Some(Poll::Ready(())) => Poll::Ready(Err(Error::Cancelled)),
             Some(Poll::Pending) | None => call.as_mut().poll(cx),
@@ -290,20 +323,23 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 
     /// Returns the cached result, or sends the call.
-    async fn load_or_send(&mut self, params: ObjectBuf, is_one_round: bool) -> Result<Finished, Error> {
+    async fn load_or_send(&mut self, params: &ObjectBuf, extent: Extent) -> Result<Finished, Error> {
         let shared = Arc::clone(&self.client.shared);
         // C-5: the trace context does not affect the result; metadata of the caller may.
         let is_cacheable = self.meta.is_none();
+        let may_be_task = self.method == Method::TOOLS_CALL && shared.settings.follow_limits.is_some();
+        let mut offers_tasks = false;
         // The credentials are set and the cache is read under one lock, so that no other request comes in between.
         let has_own_credentials = !self.context.extensions.is_empty();
-        let look_up = |owner: Owner| {
+        let mut look_up = |owner: Owner| {
             shared.with(|core, now| {
                 if let Owner::Known(credentials) = owner
                     && !has_own_credentials
                 {
                     core.set_credentials(credentials);
                 }
-                let key = core.cache.key(&self.method, (&params).into()).filter(|_| is_cacheable);
+                offers_tasks = may_be_task && core.tool_tasks.is_offered;
+                let key = core.cache.key(&self.method, params.into()).filter(|_| is_cacheable);
                 let cached = match &key {
                     Some(key) if !self.skip_cache => core.cache.get(key, owner, now),
                     Some(_) | None => Cached::Miss,
@@ -324,18 +360,18 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         if let Cached::Hit(result) = cached {
             return Ok(Finished::Complete(result, owner));
         }
-        let params = self.with_meta(params)?;
-        self.send(params, key, is_one_round).await
+        let with_meta = self.with_meta(params)?;
+        self.send(with_meta.as_ref().unwrap_or(params), key, extent, offers_tasks).await
     }
 
-    /// Adds the metadata of the caller, and the trace context.
+    /// Returns the parameters with the metadata of the caller and the trace context, if there are any.
     //
-    fn with_meta(&mut self, params: ObjectBuf) -> Result<ObjectBuf, Error> {
+    fn with_meta(&mut self, params: &ObjectBuf) -> Result<Option<ObjectBuf>, Error> {
         let trace = self.client.shared.settings.trace_context.as_ref().and_then(|trace| trace());
         // The kernel requests progress for calls with an idle timeout.
         let wants_progress = self.on_progress.is_some() && self.options.idle_timeout.is_none();
         if self.meta.is_none() && trace.is_none() && !wants_progress {
-            return Ok(params);
+            return Ok(None);
         }
         let mut params: RequestParams = params.decode().map_err(invalid)?;
         let meta = params.meta.get_or_insert_default();
@@ -350,18 +386,30 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
         if wants_progress && meta.progress_token.is_none() {
             meta.progress_token = Some(self.method.as_str().into());
         }
-        RawObject::new(&params).map(ObjectBuf::from).map_err(invalid)
+        RawObject::new(&params).map(|params| Some(ObjectBuf::from(params))).map_err(invalid)
     }
 
     /// Sends the call, again after a recovery or with the results of input requests.
-    async fn send(&mut self, params: ObjectBuf, key: Option<CacheKey>, is_one_round: bool) -> Result<Finished, Error> {
+    async fn send(
+        &mut self,
+        params: &ObjectBuf,
+        key: Option<CacheKey>,
+        extent: Extent,
+        mut offers_tasks: bool,
+    ) -> Result<Finished, Error> {
+        // The parameters with which the request asks for a task, as in 2025-11-25.
+        let mut augmented = None;
+        if offers_tasks {
+            augmented = Box::pin(self.augmentation().apply(params, extent == Extent::UntilTask)).await?;
+        }
         let mut recovery = Recovery::default();
         let mut retry: Option<Retry> = None;
         let mut next_round: Option<RawObject> = None;
         loop {
+            let params = augmented.as_ref().unwrap_or(params);
             let tool = self.tool.take();
             let headers_of = HeadersOf::call(&self.client.shared, &self.method, tool, &self.context.extensions).await?;
-            let sent = next_round.as_ref().map_or_else(|| ObjectRef::from(&params), ObjectRef::from);
+            let sent = next_round.as_ref().map_or_else(|| ObjectRef::from(params), ObjectRef::from);
             let outcome = self.exchange(sent, headers_of).await;
             let Response { outcome, sent_with } = match outcome {
                 Ok(response) => response,
@@ -379,6 +427,14 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
                     {
                         continue;
                     }
+                    let is_missing =
+                        matches!(&error, CallError::Rejected(error) if error.code == ErrorCode::METHOD_NOT_FOUND);
+                    if is_missing && augmented.is_none() && std::mem::take(&mut offers_tasks) {
+                        augmented = Box::pin(self.augmentation().apply_if_required(params)).await?;
+                        if augmented.is_some() {
+                            continue;
+                        }
+                    }
                     if let (CallError::Rejected(error), Some(key)) = (&error, &key)
                         && error.code == ErrorCode::INVALID_PARAMS
                     {
@@ -393,7 +449,7 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
                 sent_with.map_or(Owner::Unknown, Owner::Known)
             };
             if outcome.result_type == ResultType::INPUT_REQUIRED {
-                if is_one_round {
+                if extent == Extent::OneRound {
                     return Ok(Finished::InputRequired(outcome.result, owner));
                 }
                 observed::input_round(&self.client.shared, &self.method);
@@ -404,6 +460,22 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
                 next_round =
                     Some(Box::pin(run_input_requests(&self.client, &self.context, retry, &outcome.result)).await?);
                 continue;
+            }
+            let created = if outcome.result_type == ResultType::TASK {
+                Some(TaskModel::Extension)
+            } else {
+                // B-83: a server that has no tasks responds with the result.
+                (augmented.is_some() && outcome.result.get("task").is_some()).then_some(TaskModel::Core)
+            };
+            // An application that has declared the extension itself does the rest.
+            if let Some(model) = created
+                && self.client.shared.settings.follow_limits.is_some()
+            {
+                let created = self.read_task(model, params.into(), &outcome.result)?;
+                if extent != Extent::Whole {
+                    return Ok(Finished::Task(Box::new(created)));
+                }
+                return Ok(Finished::Complete(self.follow(created).await?, owner));
             }
             // C-6: a result that depends on input is not reused.
             if let (Some(key), None) = (key, retry) {
@@ -431,11 +503,29 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     }
 }
 
-/// How a call ended: with a result, or with an [`InputRequiredResult`](mcp_types::InputRequiredResult) if it is sent in one
-/// round only. Either has the credentials that it was requested with.
+/// Returns the name of the tool or prompt, for metrics.
+fn target<'a>(method: &Method, params: ObjectRef<'a>) -> Option<Cow<'a, str>> {
+    let is_named = *method == Method::TOOLS_CALL || *method == Method::PROMPTS_GET;
+    if is_named { telemetry::name_param(params) } else { None }
+}
+
+/// How far a call goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// To its result.
+    Whole,
+    /// To the first response that is not an error.
+    OneRound,
+    /// To its result, or to a task.
+    UntilTask,
+}
+
+/// How a call ended: with a result, with an [`InputRequiredResult`](mcp_types::InputRequiredResult) if it is sent in one
+/// round only, or with a task that it does not follow. Results have the credentials that they were requested with.
 enum Finished {
     Complete(PayloadBuf, Owner),
     InputRequired(PayloadBuf, Owner),
+    Task(Box<CreatedTask>),
 }
 
 impl Finished {
@@ -446,9 +536,13 @@ impl Finished {
             Self::Complete(result, _) if result.get("isError").is_some_and(|is_error| is_error.get() == "true") => {
                 OperationOutcome::ToolError
             }
-            Self::Complete(..) => OperationOutcome::Completed,
+            Self::Complete(..) | Self::Task(_) => OperationOutcome::Completed,
         }
     }
+}
+
+fn unexpected(what: &str) -> Error {
+    Error::InvalidResponse(what.to_owned())
 }
 
 /// Runs the handlers of the input requests of a modern server; returns the parameters of the next request.

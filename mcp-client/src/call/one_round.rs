@@ -5,8 +5,9 @@ use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{InputRequiredResult, InputResponses};
 use serde::de::DeserializeOwned;
 
-use crate::call::{Call, Finished};
+use crate::call::{Call, Extent, Finished};
 use crate::error::Error;
+use crate::tasks::TaskReference;
 
 /// The outcome of [`Call::one_round`].
 #[derive(Clone, Debug, PartialEq)]
@@ -17,6 +18,8 @@ pub enum RoundOutcome<R> {
     /// The server needs input, or wants the call to be repeated with its state. Send the call again with
     /// [`input_responses`](Call::input_responses) and [`request_state`](Call::request_state).
     InputRequired(Box<InputRequiredResult>),
+    /// The server has created a task, which [`Client::resume_task`](crate::Client::resume_task) follows.
+    Task(Box<TaskReference>),
 }
 
 impl<R: DeserializeOwned + Send + 'static> Call<R> {
@@ -53,12 +56,13 @@ impl<R: DeserializeOwned + Send + 'static> Call<R> {
     /// [`RetryLimits`](crate::RetryLimits) allow.
     pub async fn one_round(self) -> Result<RoundOutcome<R>, Error> {
         let max_input_requests = self.client.shared.settings.retry_limits.max_input_requests;
-        let outcome = self.start(true, move |call, finished| match finished {
+        let outcome = self.start(Extent::OneRound, move |call, finished| match finished {
             Finished::Complete(result, owner) => Ok(RoundOutcome::Complete(call.decode(&result, owner)?.0)),
             Finished::InputRequired(result, _) => {
                 let required = read_input_required(&result, max_input_requests)?;
                 Ok(RoundOutcome::InputRequired(Box::new(required)))
             }
+            Finished::Task(created) => Ok(RoundOutcome::Task(Box::new((*created).into()))),
         });
         outcome.await
     }

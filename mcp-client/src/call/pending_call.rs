@@ -35,6 +35,8 @@ pub(crate) struct PendingCall {
     pub(crate) acknowledged: Option<SubscriptionFilter>,
     pub(crate) changes: ChangeQueue,
     pub(crate) waker: Option<Waker>,
+    /// Whether the outcome is not needed any more.
+    pub(crate) is_forgotten: bool,
     /// What the caller attached to the call. The call itself has another handle, so that the last one is not dropped
     /// under the lock.
     pub(crate) context: CallContext,

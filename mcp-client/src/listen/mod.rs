@@ -15,22 +15,24 @@ use futures_util::Stream;
 use mcp_kernel::observe::OperationOutcome;
 use mcp_kernel::{CallError, CallId, Change, Time};
 use mcp_types::{
-    EmptyResult, Era, Method, RawObject, Revision, ServerCapabilities, SubscribeRequestParams, SubscriptionFilter,
-    UnsubscribeRequestParams,
+    EmptyResult, Era, Method, RawObject, RequestMeta, Revision, ServerCapabilities, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
+use tracing::Span;
 
 use crate::call::Call;
 use crate::call::exchange::Failure;
 use crate::call::recovery::Recovery;
+use crate::call::telemetry;
 use crate::client::Client;
 use crate::context::CallExtensions;
 use crate::error::Error;
-use crate::observed::ObservedCall;
+use crate::observed::{ObservedCall, outcome_of};
 use crate::request_handlers::BoxFuture;
 use crate::state::pauses::Timeout;
 use crate::state::timers::Sleep;
 use crate::state::waiters::Waiter;
-use crate::state::{Phase, Shared, Started};
+use crate::state::{CallStart, Phase, Shared};
 
 use self::changes::all_of;
 pub use self::future::Listen;
@@ -65,12 +67,14 @@ enum State {
 }
 
 /// Where changes come from. Dropping it ends the subscription on the server.
-struct ChangeSource {
+pub(crate) struct ChangeSource {
     shared: Arc<Shared>,
     origin: Origin,
     waiter: Waiter,
+    /// The span of a `subscriptions/listen` call.
+    span: Span,
     /// Reports the end of a `subscriptions/listen` call.
-    observed: Option<ObservedCall>,
+    observed: Option<ObservedCall<'static>>,
 }
 
 enum Origin {
@@ -81,7 +85,7 @@ enum Origin {
 }
 
 /// A subscription that lasted this long resets the backoff.
-const STABLE_AFTER: Duration = Duration::from_secs(10);
+pub(crate) const STABLE_AFTER: Duration = Duration::from_secs(10);
 const INITIAL_DELAY: Duration = Duration::from_millis(500);
 const MAX_DELAY: Duration = Duration::from_secs(30);
 
@@ -168,7 +172,7 @@ impl Stream for Subscription {
 }
 
 /// Returns whether opening the subscription again may succeed.
-fn is_transient(error: &Error) -> bool {
+pub(crate) fn is_transient(error: &Error) -> bool {
     match error {
         // The response that was too long was likely that of another call: those of subscriptions are short.
         Error::TimedOut | Error::Interrupted(_) | Error::ResponseTooLong { .. } => true,
@@ -184,6 +188,7 @@ fn is_transient(error: &Error) -> bool {
         | Error::InvalidParams(_)
         | Error::InputRequestFailed { .. }
         | Error::Retry(_)
+        | Error::Task(_)
         | Error::ToolFailed(_)
         | Error::EndlessList
         | Error::ListTooLong(_) => false,
@@ -215,7 +220,7 @@ async fn open(
 }
 
 /// Opens a subscription, for up to the idle timeout, and waits for its acknowledgement for up to that time.
-async fn open_modern(
+pub(crate) async fn open_modern(
     shared: &Arc<Shared>,
     wanted: &SubscriptionFilter,
     extensions: &CallExtensions,
@@ -224,23 +229,31 @@ async fn open_modern(
     let mut send_timeout = limit.map(|limit| Timeout::new(shared, limit));
     let mut waiter = Waiter::new(shared, |core| &mut core.ready_waiters);
     let mut opened: Option<(ChangeSource, CallId, Revision)> = None;
+    let span = telemetry::sent_span(&Method::SUBSCRIPTIONS_LISTEN, shared.settings.network);
+    let meta = telemetry::trace_context(shared, &span).map(|trace| {
+        let mut meta = RequestMeta::default();
+        meta.set_trace_context(&trace);
+        meta
+    });
     let acknowledged = poll_fn(|cx| {
         if opened.is_none() {
             let started = shared.with(|core, now| {
-                let started = core.start_listening(now, wanted, extensions, limit);
-                if let Started::Wait = started {
+                let started = core.start_listening(now, wanted, meta.as_ref(), extensions, limit);
+                if let CallStart::Wait = started {
                     waiter.wait(core, cx.waker());
                 }
                 started
             });
             match started {
-                Started::Call(call, revision) => {
-                    opened = Some((ChangeSource::new(shared, Origin::Call(call)), call, revision));
+                CallStart::Call(call, revision) => {
+                    telemetry::sent(&span, shared, call, revision);
+                    let source = ChangeSource::new(shared, Origin::Call(call), span.clone());
+                    opened = Some((source, call, revision));
                     send_timeout = None;
                 }
-                Started::Failed(error) => return Poll::Ready(Err(Failure::Local(error.into()))),
-                Started::Closed(closed) => return Poll::Ready(Err(Failure::Local(closed.into()))),
-                Started::Wait => {}
+                CallStart::Failed(error) => return Poll::Ready(Err(Failure::Local(error.into()))),
+                CallStart::Closed(closed) => return Poll::Ready(Err(Failure::Local(closed.into()))),
+                CallStart::Wait => {}
             }
         }
         if let Some((_, call, revision)) = &opened
@@ -257,16 +270,15 @@ async fn open_modern(
     let Some((mut source, ..)) = opened else {
         return Err(acknowledged.err().unwrap_or(Failure::Local(Error::Cancelled)));
     };
+    let outcome = match &acknowledged {
+        // Dropping a subscription is its normal end.
+        Ok(_) => OperationOutcome::Completed,
+        Err(Failure::Call { error, .. }) => OperationOutcome::of_call_error(error),
+        Err(Failure::Local(error)) => outcome_of(error),
+    };
+    telemetry::end(&source.span, outcome);
     if let Some(observed) = &mut source.observed {
-        observed.set_outcome(match &acknowledged {
-            // Dropping a subscription is its normal end.
-            Ok(_) => OperationOutcome::Completed,
-            Err(Failure::Call { error: CallError::Rejected(error), .. }) => OperationOutcome::Error(error.code),
-            Err(Failure::Call { error: CallError::TimedOut, .. } | Failure::Local(Error::TimedOut)) => {
-                OperationOutcome::TimedOut
-            }
-            Err(_) => OperationOutcome::Failed,
-        });
+        observed.set_outcome(outcome);
     }
     Ok((source, acknowledged?))
 }
@@ -317,7 +329,7 @@ async fn open_legacy(
     let filter = supported(wanted, client.server().capabilities.as_ref());
     let (subscription, epoch) = shared.with(|core, _| (core.legacy_subscriptions.add(filter.clone()), core.epoch));
     // From here on, dropping the source unsubscribes.
-    let source = ChangeSource::new(shared, Origin::Connection { subscription, epoch });
+    let source = ChangeSource::new(shared, Origin::Connection { subscription, epoch }, Span::none());
     for uri in filter.resource_subscriptions.iter().flatten() {
         let params = RawObject::new(&SubscribeRequestParams::new(uri.clone()));
         let call = Call::<EmptyResult>::new(&client, Method::RESOURCES_SUBSCRIBE, params);
@@ -342,17 +354,17 @@ fn supported(mut wanted: SubscriptionFilter, capabilities: Option<&ServerCapabil
 }
 
 impl ChangeSource {
-    fn new(shared: &Arc<Shared>, origin: Origin) -> Self {
+    fn new(shared: &Arc<Shared>, origin: Origin, span: Span) -> Self {
         let observed = match origin {
             Origin::Call(_) => ObservedCall::start(shared, &Method::SUBSCRIPTIONS_LISTEN, || None),
             Origin::Connection { .. } => None,
         };
         let waiter = Waiter::new(shared, |core| &mut core.state_waiters);
-        Self { shared: Arc::clone(shared), origin, waiter, observed }
+        Self { shared: Arc::clone(shared), origin, waiter, span, observed }
     }
 
     /// Polls for the next change; `None` at the end of the subscription.
-    fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Change>> {
+    pub(crate) fn poll(&mut self, cx: &Context<'_>) -> Poll<Option<Change>> {
         let (origin, waiter) = (&self.origin, &mut self.waiter);
         self.shared.with(|core, _| match *origin {
             Origin::Call(call) => {
@@ -416,7 +428,7 @@ impl Drop for ChangeSource {
 }
 
 /// Returns a random duration between one half of `longest` and `longest`.
-fn jittered(longest: Duration) -> Duration {
+pub(crate) fn jittered(longest: Duration) -> Duration {
     let random = std::hash::RandomState::new().hash_one(longest);
     longest.mul_f64(0.5 + 0.5 * (random as u32 as f64 / f64::from(u32::MAX)))
 }

@@ -1,13 +1,15 @@
 //! Events of the kernel.
 
 use mcp_kernel::client::{ConnectError, Event, ServerFacts};
-use mcp_kernel::{CallId, CallOptions, PeerMisbehaved, Time};
+use mcp_kernel::observe::OperationOutcome;
+use mcp_kernel::{CallError, CallId, CallOptions, Change, PeerMisbehaved, Time};
 use mcp_types::{Era, Method, RawObject, Revision, SetLevelRequestParams};
 
 use crate::close_reason::CloseReason;
 use crate::context::MessageContext;
 use crate::state::inbox::Inbound;
 use crate::state::{Core, Phase};
+use crate::tasks::followed::related_task;
 use crate::transport::TransportCommand;
 
 impl Core {
@@ -46,12 +48,18 @@ impl Core {
             }
             Event::CallFinished { call, outcome } => {
                 self.to_wake.extend(self.ready_waiters.all());
-                if let Some(pending) = self.pending_calls.get_mut(&call) {
+                if self.pending_calls.get(&call).is_some_and(|pending| pending.is_forgotten) {
+                    self.to_drop.extend(self.pending_calls.remove(&call));
+                } else if let Some(pending) = self.pending_calls.get_mut(&call) {
                     pending.outcome = Some(outcome);
                     let waker = pending.waker.take();
                     self.wake(waker);
+                } else {
+                    self.own_calls.end(call, outcome_of(outcome.err().as_ref()));
                 }
             }
+            Event::OwnCallFinished { call, error } => self.own_calls.end(call, outcome_of(error.as_ref())),
+            Event::Handled(message) => self.handled.push(*message),
             Event::CallProgress { call, progress } => {
                 let waker = self.pending_calls.get_mut(&call).and_then(|pending| pending.push_progress(progress));
                 self.wake(waker);
@@ -62,6 +70,9 @@ impl Core {
             }
             Event::Changed { call, change } => {
                 self.cache.invalidate(&change);
+                if change == Change::Tools {
+                    self.tool_tasks.clear();
+                }
                 let waker = match call {
                     Some(call) => self.pending_calls.get_mut(&call).and_then(|pending| pending.push_change(change)),
                     None => {
@@ -73,7 +84,10 @@ impl Core {
                 self.wake(waker);
             }
             Event::Request { method, params, responder, related } => {
-                let context = self.context_of(related);
+                let context = match related_task(&params) {
+                    Some(task) => self.context_of_task(&task, related),
+                    None => self.context_of(related),
+                };
                 self.receive(Inbound::Request { method, params, responder, context });
             }
             Event::RequestCancelled { id } => self.receive(Inbound::Cancelled { id }),
@@ -82,6 +96,10 @@ impl Core {
                 self.receive(Inbound::Log { log, context });
             }
             Event::Notification { method, params, related } => {
+                let is_of_task = [Method::NOTIFICATIONS_TASKS, Method::NOTIFICATIONS_TASKS_STATUS].contains(&method);
+                if is_of_task && let Some(wakers) = self.followed_tasks.notify(&params) {
+                    return self.wake_each(wakers.into_iter());
+                }
                 let context = self.context_of(related);
                 self.receive(Inbound::Notification { method, params, context });
             }
@@ -114,6 +132,8 @@ impl Core {
         if server.capabilities.is_some() {
             (self.server, self.has_current_facts) = (server, true);
         }
+        self.tool_tasks.set_server(revision, self.server.capabilities.as_ref());
+        self.followed_tasks.connected();
         if self.epoch > 0 && revision.era() == Era::Legacy {
             self.set_log_level_again(now);
         }
@@ -143,8 +163,22 @@ impl Core {
         MessageContext::new(pending.map(|pending| pending.context.clone()))
     }
 
+    /// Returns the context of a request that belongs to a task, which arrived on the stream of a call or on a pipe.
+    // B-86
+    fn context_of_task(&self, task: &str, call: Option<CallId>) -> MessageContext {
+        match self.followed_tasks.context_of(task) {
+            Some(context) => MessageContext::new(Some(context)),
+            // On a pipe, the call is the only one in flight, and may have nothing to do with the task.
+            None => self.context_of(call.filter(|_| self.has_streams)),
+        }
+    }
+
     fn receive(&mut self, inbound: Inbound) {
         self.inbox.push(inbound);
         self.wake_transport();
     }
+}
+
+fn outcome_of(error: Option<&CallError>) -> OperationOutcome {
+    error.map_or(OperationOutcome::Completed, OperationOutcome::of_call_error)
 }

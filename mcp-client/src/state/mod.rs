@@ -3,6 +3,7 @@
 mod events;
 pub(crate) mod inbox;
 pub(crate) mod memory_size;
+pub(crate) mod own_calls;
 pub(crate) mod pauses;
 pub(crate) mod timers;
 pub(crate) mod waiters;
@@ -14,9 +15,10 @@ use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
-use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, ServerFacts, Transmit};
+use mcp_kernel::client::{ConnectError, Connection, DetectedRevision, Event, HandledMessage, ServerFacts, Transmit};
+use mcp_kernel::observe::OperationOutcome;
 use mcp_kernel::{CallId, CallOptions, CommandError, Time};
-use mcp_types::{Era, LoggingLevel, Method, ObjectRef, ProtocolVersion, Revision, SubscriptionFilter};
+use mcp_types::{Era, LoggingLevel, Method, ObjectRef, ProtocolVersion, RequestMeta, Revision, SubscriptionFilter};
 use tracing::Span;
 
 use crate::AuthorizationError;
@@ -31,10 +33,13 @@ use crate::listen::legacy::LegacySubscriptions;
 use crate::observed::{self, EndedSession};
 use crate::session::{Restart, RestartCause, SessionLoss, SessionLossReason};
 use crate::settings::Settings;
+use crate::tasks::followed::FollowedTasks;
+use crate::tasks::support::ToolTasks;
 use crate::transport::CredentialFingerprint;
 use crate::transport::{OutgoingMessage, TransportCommand, TransportKind};
 
 use self::inbox::Inbox;
+use self::own_calls::OwnCalls;
 use self::pauses::Pauses;
 use self::timers::Timers;
 use self::waiters::Waiters;
@@ -52,6 +57,8 @@ pub(crate) struct Shared {
 /// The state of a client, behind one lock that is never held while code of the application or the runtime runs.
 pub(crate) struct Core {
     pub(crate) kernel: Connection,
+    /// Whether each call has a request, and a stream, of its own.
+    pub(crate) has_streams: bool,
     pub(crate) phase: Phase,
     /// The capabilities, name and instructions of the server.
     pub(crate) server: ServerFacts,
@@ -84,6 +91,8 @@ pub(crate) struct Core {
     pub(crate) cache: Cache,
     pub(crate) tool_headers: ToolHeaders,
     pub(crate) tool_refresh: ToolRefresh,
+    pub(crate) tool_tasks: ToolTasks,
+    pub(crate) followed_tasks: FollowedTasks,
     pub(crate) legacy_subscriptions: LegacySubscriptions,
     pub(crate) inbox: Inbox,
     commands: VecDeque<TransportCommand>,
@@ -97,12 +106,17 @@ pub(crate) struct Core {
     pub(crate) transport_waker: Option<Waker>,
     /// Wakers to wake after the lock is released.
     to_wake: Vec<Waker>,
+    /// The calls whose values are dropped after the lock is released.
+    to_drop: Vec<PendingCall>,
     /// When the client began to connect.
     start: Time,
     /// The end of the connection, to be reported after the lock is released.
     ended: Option<EndedSession>,
     /// The last revision in use.
     last_revision: Option<Revision>,
+    pub(crate) own_calls: OwnCalls,
+    /// Messages of the server that the kernel handled, to be reported after the lock is released.
+    handled: Vec<HandledMessage>,
 }
 
 /// The phase of a client.
@@ -119,7 +133,7 @@ pub(crate) enum Phase {
 }
 
 /// The outcome of starting a call.
-pub(crate) enum Started {
+pub(crate) enum CallStart {
     /// The call is queued, in this revision.
     Call(CallId, Revision),
     /// There is no connection at the moment, or too many calls are in flight.
@@ -135,6 +149,7 @@ impl Shared {
         let cache = Cache::new(settings.max_cached_results);
         let core = Core {
             kernel,
+            has_streams: settings.kind == TransportKind::RequestPerCall,
             phase: Phase::Connecting,
             server: ServerFacts::default(),
             has_current_facts: false,
@@ -155,6 +170,8 @@ impl Shared {
             cache,
             tool_headers: ToolHeaders::default(),
             tool_refresh: ToolRefresh::default(),
+            tool_tasks: ToolTasks::default(),
+            followed_tasks: FollowedTasks::default(),
             legacy_subscriptions: LegacySubscriptions::default(),
             inbox: Inbox::default(),
             commands: VecDeque::new(),
@@ -163,9 +180,12 @@ impl Shared {
             epoch: 0,
             transport_waker: None,
             to_wake: Vec::new(),
+            to_drop: Vec::new(),
             start: (settings.clock)(),
             ended: None,
             last_revision: None,
+            own_calls: OwnCalls::default(),
+            handled: Vec::new(),
         };
         Self { settings, token: OnceLock::new(), session_span: Mutex::new(None), core: Mutex::new(core) }
     }
@@ -194,8 +214,29 @@ impl Shared {
         observed::session_ended(self, ended, now);
     }
 
+    /// Returns the span of the connection, until its end.
+    pub(crate) fn session_span(&self) -> Span {
+        self.session_span.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_else(Span::none)
+    }
+
+    /// Traces and reports a message of the server that the kernel handled.
+    fn report_handled(&self, message: &HandledMessage) {
+        let HandledMessage { method, id, revision, trace_context, error, .. } = message;
+        let span = telemetry::received_span(self, method, (id.as_ref(), *revision), trace_context);
+        if let Some(code) = error {
+            telemetry::end(&span, OperationOutcome::Error(*code));
+        }
+        span.in_scope(|| tracing::trace!(target: "mcp", "handled without a handler"));
+        observed::handled(self, message);
+    }
+
     pub(crate) fn now(&self) -> Time {
         (self.settings.clock)()
+    }
+
+    /// Returns the time without the pauses so far, to measure durations.
+    pub(crate) fn unpaused_time(&self) -> Time {
+        self.with(|core, now| core.pauses.unpaused(now))
     }
 
     /// Changes the state, processes the events that result, and wakes the tasks that wait for them.
@@ -220,7 +261,14 @@ impl Shared {
         let last = core.to_wake.pop();
         let others = (!core.to_wake.is_empty()).then(|| std::mem::take(&mut core.to_wake));
         let ended = core.ended.take();
+        let (own_calls, handled) = (core.own_calls.take_ended(), std::mem::take(&mut core.handled));
+        let dropped = (!core.to_drop.is_empty()).then(|| std::mem::take(&mut core.to_drop));
         drop(core);
+        drop(dropped);
+        for message in &handled {
+            self.report_handled(message);
+        }
+        self.report_own_calls(own_calls, now);
         if let Some(ended) = ended {
             self.end_session(&ended, now);
         }
@@ -261,7 +309,7 @@ impl Core {
         options: CallOptions,
         headers_of: Option<HeadersOf>,
         context: &CallContext,
-    ) -> Started {
+    ) -> CallStart {
         self.start(context, |core, revision| match headers_of {
             Some(headers_of) if revision.era() == Era::Modern => {
                 let owner = headers_of.owner.unwrap_or_else(|| core.cache.client());
@@ -277,32 +325,33 @@ impl Core {
         &mut self,
         now: Time,
         filter: &SubscriptionFilter,
+        meta: Option<&RequestMeta>,
         extensions: &CallExtensions,
         timeout: Option<Duration>,
-    ) -> Started {
+    ) -> CallStart {
         let context = CallContext { extensions: extensions.clone(), on_input: None };
-        self.start(&context, |core, _| core.kernel.listen(now, filter.clone(), timeout))
+        self.start(&context, |core, _| core.kernel.listen_with_meta(now, filter.clone(), meta.cloned(), timeout))
     }
 
     fn start(
         &mut self,
         context: &CallContext,
         make: impl FnOnce(&mut Self, Revision) -> Result<CallId, CommandError>,
-    ) -> Started {
+    ) -> CallStart {
         let revision = match &self.phase {
-            Phase::Closed(why) => return Started::Closed(why.clone()),
-            Phase::Closing => return Started::Closed(CloseReason::ByClient),
-            Phase::Connecting => return Started::Wait,
+            Phase::Closed(why) => return CallStart::Closed(why.clone()),
+            Phase::Closing => return CallStart::Closed(CloseReason::ByClient),
+            Phase::Connecting => return CallStart::Wait,
             Phase::Ready(revision) => *revision,
         };
         match make(self, revision) {
             Ok(call) => {
                 self.pending_calls.insert(call, PendingCall::new(context.clone()));
                 self.wake_transport();
-                Started::Call(call, revision)
+                CallStart::Call(call, revision)
             }
-            Err(error) if error.is_temporary() => Started::Wait,
-            Err(error) => Started::Failed(error),
+            Err(error) if error.is_temporary() => CallStart::Wait,
+            Err(error) => CallStart::Failed(error),
         }
     }
 
@@ -318,6 +367,13 @@ impl Core {
         if self.kernel.reconsider(now) {
             self.wake_transport();
         }
+    }
+
+    /// Keeps what is attached to a call until its end, though its outcome is not needed.
+    pub(crate) fn forget_outcome(&mut self, call: CallId, context: &CallContext) {
+        let mut pending = PendingCall::new(context.clone());
+        pending.is_forgotten = true;
+        self.pending_calls.insert(call, pending);
     }
 
     /// Cancels a call whose future was dropped.
@@ -360,7 +416,9 @@ impl Core {
     /// Fails all calls, because the server was lost.
     pub(crate) fn handle_disconnect(&mut self, now: Time, why: &CloseReason, may_have_read: bool) {
         self.disconnect_reason = Some(why.to_string());
-        let is_failed = |pending: &&PendingCall| pending.outcome.is_none() && pending.acknowledged.is_none();
+        let is_failed = |pending: &&PendingCall| {
+            pending.outcome.is_none() && pending.acknowledged.is_none() && !pending.is_forgotten
+        };
         let failed_calls = self.pending_calls.values().filter(is_failed).count();
         self.restarting(RestartCause::ServerLost(why.clone()), failed_calls);
         if may_have_read {
@@ -434,21 +492,28 @@ impl Core {
         self.to_wake.extend(waker);
     }
 
-    /// Returns the next command for the transport; messages come first.
-    pub(crate) fn next_command(&mut self) -> Option<TransportCommand> {
+    /// Returns the next command for the transport, and whether it is a message that the client sends by itself. Messages come
+    /// first.
+    pub(crate) fn next_command(&mut self) -> Option<(TransportCommand, bool)> {
         if let Some(transmit) = self.kernel.poll_transmit() {
             // Another call can be queued now.
             self.to_wake.extend(self.ready_waiters.all());
             return Some(match transmit {
-                Transmit::Abort { call } => TransportCommand::Abort { call },
+                Transmit::Abort { call } => (TransportCommand::Abort { call }, false),
                 Transmit::Send { call, method, revision, headers, message } => {
                     let pending = call.and_then(|call| self.pending_calls.get(&call));
+                    let is_own = match call {
+                        // A call whose future was dropped is not in flight any more.
+                        Some(call) => pending.is_none() && self.kernel.request_id(call).is_some(),
+                        None => method.as_ref().is_some_and(|method| OWN_NOTIFICATIONS.contains(method)),
+                    };
                     let extensions = pending.map(|pending| pending.context.extensions.clone()).unwrap_or_default();
-                    TransportCommand::Send(OutgoingMessage { call, method, revision, headers, extensions, message })
+                    let message = OutgoingMessage { call, method, revision, headers, extensions, message };
+                    (TransportCommand::Send(message), is_own)
                 }
             });
         }
-        self.commands.pop_front()
+        self.commands.pop_front().map(|command| (command, false))
     }
 
     /// Returns the next deadline.
@@ -463,3 +528,6 @@ impl Core {
         self.to_wake.extend(due);
     }
 }
+
+/// The notifications that only the kernel sends.
+const OWN_NOTIFICATIONS: [Method; 2] = [Method::NOTIFICATIONS_INITIALIZED, Method::NOTIFICATIONS_CANCELLED];

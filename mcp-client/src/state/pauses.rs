@@ -25,6 +25,11 @@ pub(crate) struct Pauses {
 }
 
 impl Pauses {
+    /// Returns the time without the pauses so far.
+    pub(super) fn unpaused(&self, now: Time) -> Time {
+        now - self.elapsed(now)
+    }
+
     /// Returns how long there were any pauses.
     fn elapsed(&self, now: Time) -> Duration {
         if self.open > 0 { self.total + now.duration_since(self.since) } else { self.total }
@@ -71,7 +76,7 @@ impl Timeout {
     pub(crate) fn new(shared: &Arc<Shared>, duration: Duration) -> Self {
         Self {
             shared: Arc::clone(shared),
-            at: shared.with(|core, now| now - core.pauses.elapsed(now) + duration),
+            at: shared.with(|core, now| core.pauses.unpaused(now) + duration),
             sleep: None,
             waiter: Waiter::new(shared, |core| &mut core.pauses.timeouts),
         }

@@ -47,7 +47,7 @@ impl Sleep {
         Self::until(shared, shared.now() + duration)
     }
 
-    pub(super) fn until(shared: &Arc<Shared>, at: Time) -> Self {
+    pub(crate) fn until(shared: &Arc<Shared>, at: Time) -> Self {
         Self { shared: Arc::clone(shared), at, key: None }
     }
 

@@ -14,7 +14,9 @@ use mcp_kernel::{CallId, Time};
 use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::jsonrpc::EnvelopeSummary;
 use mcp_types::{ErrorObject, Method, RawObject, RequestId, Revision};
+use tracing::Instrument as _;
 
+use super::received_request::ReceivedRequest;
 use super::{CredentialFingerprint, ResponseHandle};
 use crate::close_reason::CloseReason;
 use crate::context::CallExtensions;
@@ -130,8 +132,8 @@ impl TransportHandle {
                 if !core.inbox.is_empty() {
                     return Step::Dispatch(core.inbox.take());
                 }
-                if can_send && let Some(command) = core.next_command() {
-                    return Step::Command(Some(command));
+                if can_send && let Some((command, is_own)) = core.next_command() {
+                    return if is_own { Step::OwnMessage(command) } else { Step::Command(Some(command)) };
                 }
                 if let Phase::Closing | Phase::Closed(_) = core.phase {
                     return Step::Command(None);
@@ -145,6 +147,14 @@ impl TransportHandle {
                 Step::Wait
             });
             match step {
+                Step::OwnMessage(mut command) => {
+                    if let TransportCommand::Send(message) = &mut command
+                        && self.shared.settings.is_observed()
+                    {
+                        self.shared.trace_own_message(message);
+                    }
+                    return Poll::Ready(Some(command));
+                }
                 Step::Dispatch(inbox) => inbox.into_iter().for_each(|inbound| self.dispatch(inbound)),
                 Step::Command(command) => {
                     if let Some(TransportCommand::WakeAt(at)) = command {
@@ -297,8 +307,14 @@ impl TransportHandle {
                     Phase::Ready(revision) => revision,
                     Phase::Connecting | Phase::Closing | Phase::Closed(_) => Revision::LATEST_LEGACY,
                 });
-                let running = async move { (responder, handlers.handle(context, &method, &params, revision).await) };
-                self.running.push(Abortable::new(Box::pin(running), registration));
+                let request = ReceivedRequest::new(&self.shared, &method, &params, (responder.id(), revision));
+                let span = request.span().clone();
+                let running = async move {
+                    let outcome = handlers.handle(context, &method, &params, revision).await;
+                    request.finish(&outcome);
+                    (responder, outcome)
+                };
+                self.running.push(Abortable::new(Box::pin(running.instrument(span)), registration));
             }
         }
     }
@@ -320,6 +336,8 @@ impl TransportHandle {
 enum Step {
     /// Pass messages to the application.
     Dispatch(VecDeque<Inbound>),
+    /// Return a command with a message that the client sends by itself.
+    OwnMessage(TransportCommand),
     /// Return a command, or `None` if the client is closed.
     Command(Option<TransportCommand>),
     /// Wait for something to do.

@@ -4,6 +4,7 @@ mod credentials;
 mod handle;
 #[cfg(feature = "memory")]
 mod memory;
+mod received_request;
 mod responses;
 
 use std::sync::Arc;

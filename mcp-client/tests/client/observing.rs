@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mcp_client::types::{Revision, SubscriptionFilter};
 use mcp_client::{Client, ClientBuilder, MemoryTransport};
-use mcp_server::{NoArguments, Server, prompt, tool};
+use mcp_server::{NoArguments, RequestContext, Server, prompt, tool};
 use mcp_testkit::Recorder;
 
 fn server() -> Server {
@@ -39,7 +39,18 @@ async fn calls_are_reported() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let recorder = Recorder::default();
         let client = builder(&recorder).revisions([revision]).connect(MemoryTransport::new(server())).await.unwrap();
-        assert_eq!(recorder.take(), ["client start session"]);
+        let handshake = recorder.take();
+        let expected: &[&str] = if revision == Revision::LATEST {
+            &["client start session", "client start server/discover", "client end server/discover: Completed"]
+        } else {
+            &[
+                "client start session",
+                "client start initialize",
+                "client end initialize: Completed",
+                "client end notifications/initialized: Completed",
+            ]
+        };
+        assert_eq!(handshake, expected);
         client.call_tool("add").await.unwrap();
         assert_eq!(recorder.take(), ["client start tools/call add", "client end tools/call add: Completed"]);
         assert!(client.call_tool("fail").await.is_ok_and(|result| result.is_error == Some(true)));
@@ -50,13 +61,13 @@ async fn calls_are_reported() {
         assert_eq!(recorder.take()[1], "client end tools/call: Error(ErrorCode(-32602 INVALID_PARAMS))");
         let call = client.call_tool("wait").total_timeout(Duration::from_millis(5));
         assert!(call.await.is_err());
-        assert_eq!(recorder.take()[1], "client end tools/call wait: TimedOut");
+        assert!(recorder.take().contains(&"client end tools/call wait: TimedOut".to_owned()));
         let cancelled = tokio::time::timeout(Duration::from_millis(5), client.call_tool("wait").into_future()).await;
         assert!(cancelled.is_err());
-        assert_eq!(recorder.take()[1], "client end tools/call wait: Cancelled");
+        assert!(recorder.take().contains(&"client end tools/call wait: Cancelled".to_owned()));
         assert_eq!(recorder.operations(), 0);
         drop(client);
-        assert_eq!(ended(&recorder).await, ["client end session: Completed"], "{revision}");
+        assert_eq!(ended(&recorder).await.last().unwrap(), "client end session: Completed", "{revision}");
     }
 }
 
@@ -90,5 +101,41 @@ async fn failed_connections_are_reported() {
     let modern = Server::builder("demo", "1.0").revisions([Revision::V2026_07_28]).build().unwrap();
     let transport = MemoryTransport::new(modern);
     assert!(builder(&recorder).revisions([Revision::V2024_11_05]).connect(transport).await.is_err());
-    assert_eq!(ended(&recorder).await, ["client start session", "client end session: connect_failed"]);
+    let expected = [
+        "client start session",
+        "client start initialize",
+        "client end initialize: Error(ErrorCode(-32022 UNSUPPORTED_PROTOCOL_VERSION))",
+        "client end session: connect_failed",
+    ];
+    assert_eq!(ended(&recorder).await, expected);
+    assert_eq!(recorder.operations(), 0);
+}
+
+/// A request of the server is an operation of which it is the client, on both sides.
+// covers: S4.107
+#[tokio::test]
+async fn requests_of_the_server_are_reported() {
+    let (recorder, of_server) = (Recorder::default(), Recorder::default());
+    let ask = tool("ask", async |ctx: RequestContext, _: NoArguments| {
+        ctx.list_roots("roots").await.map(|roots| roots.len().to_string())
+    });
+    let server = Server::builder("demo", "1.0").tool(ask).observer(of_server.observer()).build().unwrap();
+    let client = builder(&recorder).revisions([Revision::V2025_11_25]).roots([]);
+    let client = client.connect(MemoryTransport::new(server)).await.unwrap();
+    let _ = (recorder.take(), of_server.take());
+    assert_eq!(client.call_tool("ask").await.unwrap().to_text(), "0");
+    let expected = [
+        "client start tools/call ask",
+        "server start roots/list",
+        "server end roots/list: Completed",
+        "client end tools/call ask: Completed",
+    ];
+    assert_eq!(recorder.take(), expected);
+    let expected = [
+        "server start tools/call ask",
+        "client start roots/list",
+        "client end roots/list: Completed",
+        "server end tools/call ask: Completed",
+    ];
+    assert_eq!(of_server.take(), expected);
 }

@@ -317,7 +317,7 @@ fn gw_4_capabilities_are_declared_as_a_whole() {
     });
     let capabilities: ClientCapabilities = serde_json::from_value(given.clone()).unwrap();
     let (_connecting, mut server) =
-        ScriptedServer::connect(TransportKind::Pipe, builder().capabilities(capabilities.clone()));
+        ScriptedServer::connect(TransportKind::Pipe, builder().without_tasks().capabilities(capabilities.clone()));
     let probe = server.expect_request("server/discover");
     let mut declared = probe.params["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone();
     // What the revision does not have any more.

@@ -16,3 +16,4 @@ mod rounds;
 #[cfg(feature = "validate")]
 mod schemas;
 mod talking;
+mod tasks;

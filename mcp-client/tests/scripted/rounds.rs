@@ -277,7 +277,7 @@ fn requests_declare_what_can_be_answered() {
         (builder().on_sampling(async |_, _| sampled()), json!({ "sampling": {} })),
     ];
     for (builder, expected) in cases {
-        let (client, mut server) = ScriptedServer::modern(TransportKind::RequestPerCall, builder);
+        let (client, mut server) = ScriptedServer::modern(TransportKind::RequestPerCall, builder.without_tasks());
         let _call = Task::start(client.call_tool("t"));
         let request = server.expect_request("tools/call");
         assert_eq!(request.params["_meta"]["io.modelcontextprotocol/clientCapabilities"], expected);

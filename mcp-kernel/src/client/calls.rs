@@ -100,8 +100,24 @@ impl Connection {
         filter: SubscriptionFilter,
         timeout: Option<Duration>,
     ) -> Result<CallId, CommandError> {
-        let params =
-            RawObject::new(&SubscriptionsListenRequestParams::new(filter)).map_err(|_| CommandError::NotAnObject)?;
+        self.listen_with_meta(now, filter, None, timeout)
+    }
+
+    /// Opens a `subscriptions/listen` stream, as [`listen`](Self::listen) does, with metadata such as a trace context.
+    ///
+    /// # Errors
+    ///
+    /// Returns the errors of [`listen`](Self::listen).
+    pub fn listen_with_meta(
+        &mut self,
+        now: Time,
+        filter: SubscriptionFilter,
+        meta: Option<RequestMeta>,
+        timeout: Option<Duration>,
+    ) -> Result<CallId, CommandError> {
+        let mut params = SubscriptionsListenRequestParams::new(filter);
+        params.meta = meta;
+        let params = RawObject::new(&params).map_err(|_| CommandError::NotAnObject)?;
         // K-15: the response is the end of the stream, so that it is never late. Only the acknowledgement can be.
         let options = CallOptions::default().idle_timeout(None).total_timeout(timeout);
         let call =

@@ -31,6 +31,9 @@ pub struct ClientConfig {
     pub handshake_timeout: Duration,
     /// The minimum level of log messages of modern requests. Defaults to no log messages.
     pub log_level: Option<LoggingLevel>,
+    /// Whether there are events for metrics and traces: [`Event::Handled`](super::Event::Handled) and
+    /// [`Event::OwnCallFinished`](super::Event::OwnCallFinished). Defaults to `false`.
+    pub observed: bool,
     /// The limits of a connection.
     pub limits: Limits,
 }
@@ -71,6 +74,7 @@ impl ClientConfig {
             probe_timeout: Duration::from_secs(1),
             handshake_timeout: Duration::from_secs(60),
             log_level: None,
+            observed: false,
             limits: Limits::default(),
         }
     }

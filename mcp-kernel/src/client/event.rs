@@ -11,6 +11,7 @@ use super::detect::{ConnectError, DetectedRevision};
 use crate::CallId;
 use crate::Change;
 use crate::errors::{CallError, PeerMisbehaved};
+use crate::handled_message::HandledMessage;
 
 /// An action for the transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -162,6 +163,17 @@ pub enum Event {
         params: PayloadBuf,
         /// The call that it belongs to, if that is known: see [`Connection`](super::Connection#related-calls).
         related: Option<CallId>,
+    },
+    /// The kernel handled a request of the server by itself, or the server sent a notification, and
+    /// [`ClientConfig::observed`](super::ClientConfig::observed) is set. A notification may have an event of its own, too.
+    Handled(Box<HandledMessage>),
+    /// A request that the connection sent by itself ended: the probe or the handshake.
+    /// [`ClientConfig::observed`](super::ClientConfig::observed) is set.
+    OwnCallFinished {
+        /// The call.
+        call: CallId,
+        /// Why it failed, if it did.
+        error: Option<CallError>,
     },
     /// The server violated the protocol or a limit.
     PeerMisbehaved(PeerMisbehaved),

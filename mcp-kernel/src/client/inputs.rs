@@ -18,6 +18,7 @@ use super::detect::{ConnectError, DetectedRevision, Step, is_evidence, legacy};
 use super::error_body::excerpt;
 use super::event::{CallResult, Event, Transmit};
 use super::outbox::Outbox;
+use super::server_requests::Received;
 use crate::deadlines::DeadlineKind;
 use crate::errors::{CallError, PeerMisbehaved};
 use crate::{CallId, Change, Time};
@@ -118,11 +119,12 @@ impl Connection {
         match self.stage {
             Stage::Probing { call: probe, .. } if probe == call => {
                 let _ = self.calls.end(call, &mut self.deadlines);
+                let reason = excerpt(body, &self.config.limits.message);
+                self.report_own_call(call, Some(CallError::Status { status, reason: reason.clone() }));
                 if is_evidence {
                     let next = legacy(&self.config);
                     self.proceed(now, next);
                 } else {
-                    let reason = excerpt(body, &self.config.limits.message);
                     self.fail(ConnectError::Status { status, reason });
                 }
             }
@@ -237,8 +239,18 @@ impl Connection {
                     None => self.misbehaved(PeerMisbehaved::StrayResponse(response.id)),
                 }
             }
-            Message::Notification(notification) => self.handle_notification(now, stream, notification),
-            Message::Request(request) => self.handle_request(stream, request),
+            Message::Notification(notification) => {
+                let arrived = self.observe(&notification.method, notification.params.as_ref());
+                self.handle_notification(now, stream, notification);
+                self.report(arrived, None, None);
+            }
+            Message::Request(request) => {
+                let (id, arrived) = (request.id.clone(), self.observe(&request.method, request.params.as_ref()));
+                match self.handle_request(stream, request) {
+                    Received::ByApplication => {}
+                    Received::ByKernel(error) => self.report(arrived, Some(&id), error),
+                }
+            }
         }
     }
 
@@ -251,6 +263,9 @@ impl Connection {
     fn finish(&mut self, now: Time, call: CallId, outcome: Result<PayloadBuf, CallError>) {
         if self.calls.end(call, &mut self.deadlines).is_none() {
             return;
+        }
+        if self.is_internal(call) {
+            self.report_own_call(call, outcome.as_ref().err().cloned());
         }
         if let Some((_, probed)) = self.late_probe.take_if(|(probe, _)| *probe == call) {
             let outcome = outcome.and_then(|result| result.decode().map_err(|_| CallError::InvalidResponse));

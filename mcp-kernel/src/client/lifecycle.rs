@@ -2,7 +2,7 @@
 
 use mcp_types::{
     DiscoverResult, Era, InitializeRequestParams, InitializeResult, Method, NotificationParams, ProtocolVersion,
-    RawObject, RequestParams, Revision, restrict_to,
+    RawObject, RequestParams, Revision, restrict_to, tasks,
 };
 
 use super::config::Mode;
@@ -139,6 +139,7 @@ impl Connection {
         match judge(&self.config, probed, false, outcome.as_ref()) {
             Step::Modern(_) | Step::ProbeAgain(_) => {
                 let _ = self.calls.end(handshake, &mut self.deadlines);
+                self.report_own_call(handshake, Some(CallError::Cancelled));
                 self.handle_probe(now, probed, false, outcome);
             }
             // The server is legacy, as assumed.
@@ -149,6 +150,7 @@ impl Connection {
     fn forget_late_probe(&mut self) {
         if let Some((call, _)) = self.late_probe.take() {
             let _ = self.calls.end(call, &mut self.deadlines);
+            self.report_own_call(call, Some(CallError::TimedOut));
         }
     }
 
@@ -177,7 +179,12 @@ impl Connection {
             Step::ProbeAgain(revision) => self.probe(now, revision, true),
             Step::Fail(why) => self.fail(why),
             Step::Handshake(revision) => {
-                let (capabilities, info) = (self.config.capabilities.clone(), self.config.info.clone());
+                let (mut capabilities, info) = (self.config.capabilities.clone(), self.config.info.clone());
+                // TK-36: the extension has no meaning there.
+                if let Some(extensions) = &mut capabilities.extensions {
+                    extensions.remove(tasks::EXTENSION);
+                    capabilities.extensions.take_if(|extensions| extensions.is_empty());
+                }
                 let mut params = InitializeRequestParams::new(ProtocolVersion::from(revision), capabilities, info);
                 // DU-44: only what the offered revision has.
                 let _ = restrict_to(&mut params, revision);
@@ -244,7 +251,9 @@ impl Connection {
     fn end_all(&mut self) {
         for call in self.calls.all() {
             let _ = self.calls.end(call, &mut self.deadlines);
-            if !self.is_internal(call) {
+            if self.is_internal(call) {
+                self.report_own_call(call, Some(CallError::Disconnected));
+            } else {
                 self.events.push_back(Event::CallFinished { call, outcome: Err(CallError::Disconnected) });
             }
         }

@@ -11,6 +11,7 @@ mod error_body;
 mod event;
 mod inputs;
 mod lifecycle;
+mod observed;
 mod outbox;
 mod server_requests;
 
@@ -18,3 +19,5 @@ pub use config::{CancelStyle, ClientConfig, Mode};
 pub use connection::Connection;
 pub use detect::{ConnectError, DetectedRevision};
 pub use event::{CallHeaders, CallResult, Event, Responder, ServerFacts, Transmit};
+
+pub use crate::handled_message::HandledMessage;

@@ -2,7 +2,7 @@
 
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::{EncodedMessage, Payload, Request, UnknownId};
-use mcp_types::{ClientCapability, EmptyResult, Era, ErrorObject, Method, RawObject, RequestId, Revision};
+use mcp_types::{ClientCapability, EmptyResult, Era, ErrorCode, ErrorObject, Method, RawObject, RequestId, Revision};
 
 use super::connection::{Connection, Stage};
 use super::event::{Event, Responder};
@@ -19,13 +19,21 @@ pub(super) struct OpenRequest {
     pub(super) stream: Option<CallId>,
 }
 
+/// Who handles a request of the server.
+pub(super) enum Received {
+    /// The application, to which it was passed on.
+    ByApplication,
+    /// The kernel has handled it, with the code of the error response if it was refused.
+    ByKernel(Option<ErrorCode>),
+}
+
 impl Connection {
-    pub(super) fn handle_request(&mut self, stream: Option<CallId>, request: Request<'_>) {
+    pub(super) fn handle_request(&mut self, stream: Option<CallId>, request: Request<'_>) -> Received {
         let Request { id, method, params, .. } = request;
         let limits = &self.config.limits;
         if id.as_str().is_some_and(|id| id.len() > limits.max_id_bytes) {
             let limit = limits.max_id_bytes;
-            return self.misbehaved(PeerMisbehaved::IdTooLong { limit });
+            return self.ignore(PeerMisbehaved::IdTooLong { limit });
         }
         if method == Method::PING && matches!(self.stage, Stage::Handshaking { .. }) {
             // B-4: the only request that a server may send before the handshake is complete.
@@ -33,7 +41,7 @@ impl Connection {
         }
         let Some(revision) = self.revision().ok().filter(|revision| revision.era() == Era::Legacy) else {
             // DU-45, M-16: modern servers have no requests to clients. A legacy one has to wait for the handshake.
-            return self.misbehaved(PeerMisbehaved::UnknownMethod(method));
+            return self.ignore(PeerMisbehaved::UnknownMethod(method));
         };
         let what = if self.requests.contains_key(&id) {
             PeerMisbehaved::DuplicateId(id.clone())
@@ -54,10 +62,18 @@ impl Connection {
             let stream = stream.filter(|stream| self.calls.is_open(*stream));
             self.requests.insert(id, OpenRequest { generation: self.generation, bytes, stream });
             self.calls.open_peer_request(stream);
-            return self.events.push_back(Event::Request { method, params, responder, related });
+            self.events.push_back(Event::Request { method, params, responder, related });
+            return Received::ByApplication;
         };
         self.refuse(&id, revision, &what);
+        self.ignore(what)
+    }
+
+    /// Emits why a request is not handled.
+    fn ignore(&mut self, what: PeerMisbehaved) -> Received {
+        let error = what.to_error_object().map(|error| error.code);
         self.misbehaved(what);
+        Received::ByKernel(error)
     }
 
     /// Responds to a request of the server.
@@ -89,10 +105,11 @@ impl Connection {
         true
     }
 
-    fn respond_to_ping(&mut self, id: &RequestId) {
+    fn respond_to_ping(&mut self, id: &RequestId) -> Received {
         if let Ok(message) = EncodedMessage::result(id, &EmptyResult::default()) {
             self.send_response(message);
         }
+        Received::ByKernel(None)
     }
 
     /// Refuses a request of the server.

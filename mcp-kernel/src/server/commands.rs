@@ -1,5 +1,6 @@
 //! Notifications to the client, and the end of a connection.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mcp_types::gate::{self, Direction};
@@ -151,6 +152,31 @@ impl Connection {
         Ok(self.queue_notification(route, method, params, Priority::Required))
     }
 
+    /// Sends a notification of an extension on a listen stream whose filter asked for it, such as `notifications/tasks`. If the
+    /// client does not read, the stream ends, so that it learns that it missed something.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the request is not an open listen stream, if the notification is not one of an extension, or if the
+    /// parameters are not an object.
+    // L-7, L-17
+    pub fn notify_listener(
+        &mut self,
+        stream: RequestKey,
+        method: &Method,
+        params: &RawObject,
+    ) -> Result<Delivery, CommandError> {
+        let scope = self.listen_scope(stream).ok_or(CommandError::Ended)?;
+        let is_own = gate::method(method).is_some_and(|facts| facts.extension.is_none());
+        if is_own || RESERVED_NOTIFICATIONS.contains(method) {
+            return Err(CommandError::Reserved(method.clone()));
+        }
+        let id = scope.id.clone();
+        let mut params: NotificationParams = params.decode().map_err(|_| CommandError::NotAnObject)?;
+        params.meta.get_or_insert_default().subscription_id = Some(id);
+        Ok(self.queue_notification(Route::Listen(stream), method, &params, Priority::Change))
+    }
+
     /// Notifies the client of a change, on each listen stream whose filter includes it.
     ///
     /// A legacy client is notified after its handshake, if the server declared `listChanged`, or if the client
@@ -179,6 +205,13 @@ impl Connection {
         let standalone = self.is_offered(change).then_some(Route::Standalone);
         let listeners = self.listen_streams.iter().flat_map(|listeners| listeners.of(change)).map(Route::Listen);
         standalone.into_iter().chain(listeners).filter(|_| !self.closed)
+    }
+
+    /// Returns the URIs of the resources whose changes the client is notified of, each once.
+    #[must_use]
+    pub fn subscribed_resources(&self) -> Vec<String> {
+        let listening = self.listen_streams.iter().flat_map(|streams| streams.uris());
+        listening.chain(&self.rare.subscriptions).cloned().collect::<BTreeSet<_>>().into_iter().collect()
     }
 
     /// Notifies the client of a change on one route, if it is still one of the [`recipients`](Self::recipients).
@@ -293,9 +326,10 @@ impl Connection {
             self.report_queue();
         }
         for event in queued.into_iter().flatten() {
-            if let Event::Request { responder, .. } = event {
+            if let Event::Request { responder, .. } = &event {
                 let _ = self.in_flight.close(responder.key());
             }
+            self.report_unqueued(event);
         }
         self.handshake = None;
         for call in self.rare.calls.all() {

@@ -1,6 +1,8 @@
 //! The configuration of a server.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use mcp_types::gate::Revisions;
@@ -38,8 +40,9 @@ pub struct ServerConfig {
     /// Whether the application gets the requests that the kernel implements (`server/discover`, `logging/setLevel`,
     /// subscriptions) as [`Event::Request`](super::Event::Request), so that it can refuse them. It accepts them with
     /// [`respond_builtin`](super::Connection::respond_builtin). The kernel always responds to the handshake and to
-    /// `ping` itself, because they must not wait for other requests. Defaults to `false`.
-    pub intercept_builtin: bool,
+    /// `ping` itself, because they must not wait for other requests. Clones share it, and it can be changed while connections
+    /// are open. Defaults to `false`.
+    pub intercept_builtin: Arc<AtomicBool>,
     /// Whether the application gets requests with methods that the protocol does not define, instead of the client the
     /// error "method not found". Methods that the protocol defines still need their revision and capability, and those of
     /// an extension that it knows need the declarations of both peers. Defaults to `false`.
@@ -50,21 +53,33 @@ pub struct ServerConfig {
     /// Whether the events are emitted that only metrics and traces need: [`Event::Handled`](super::Event::Handled) and
     /// [`Event::QueueLength`](super::Event::QueueLength). Defaults to `false`.
     pub observed: bool,
+    /// Whether `tasks.list` is declared only to legacy clients with a principal: the tasks of others cannot be told apart.
+    /// Defaults to `false`.
+    // B-90
+    pub task_list_needs_principal: bool,
     /// The limits of a connection.
     pub limits: Limits,
     pub(super) known_clients: KnownClients,
 }
 
 /// An extension that a server serves.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProtocolExtension {
     /// The settings that the server declares. Defaults to an empty object.
     pub settings: Option<RawObject>,
+    /// The revisions in which the server declares it. Defaults to all that have extensions.
+    pub revisions: Revisions,
     /// The requests and notifications that it adds for clients, with their revisions.
     pub methods: BTreeMap<Method, Revisions>,
     /// The members that it adds to the filter of `subscriptions/listen`.
     pub filter_members: BTreeSet<String>,
+}
+
+impl Default for ProtocolExtension {
+    fn default() -> Self {
+        Self { settings: None, revisions: Revisions::ALL, methods: BTreeMap::new(), filter_members: BTreeSet::new() }
+    }
 }
 
 impl ServerConfig {
@@ -84,10 +99,11 @@ impl ServerConfig {
             cache_ttl: Duration::ZERO,
             cache_scope: CacheScope::PRIVATE,
             extensions: BTreeMap::new(),
-            intercept_builtin: false,
+            intercept_builtin: Arc::default(),
             accept_unknown_methods: false,
             intercept_initialize: false,
             observed: false,
+            task_list_needs_principal: false,
             limits: Limits::default(),
             known_clients: KnownClients::default(),
         }
@@ -127,10 +143,15 @@ impl ServerConfig {
         self.of_era(era).map(ProtocolVersion::from).collect()
     }
 
-    /// The capabilities, including the extensions.
-    pub(crate) fn declared(&self) -> ServerCapabilities {
+    /// The capabilities in a revision, including the extensions.
+    // TK-2, TK-36
+    pub(crate) fn declared(&self, revision: Revision) -> ServerCapabilities {
         let mut capabilities = self.capabilities.clone();
-        for (id, extension) in &self.extensions {
+        if revision.era() == Era::Modern {
+            capabilities.tasks = None;
+        }
+        let extensions = self.extensions.iter().filter(|(_, extension)| extension.revisions.contains(revision));
+        for (id, extension) in extensions {
             let settings = extension.settings.clone().unwrap_or_default();
             capabilities.extensions.get_or_insert_default().insert(id.clone(), settings);
         }

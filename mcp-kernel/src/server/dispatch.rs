@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use mcp_types::jsonrpc::{EncodedMessage, Incoming, Message, Payload, PayloadBuf, Request};
 use mcp_types::{
@@ -36,7 +37,7 @@ impl Connection {
             self.respond_now(&scope, batch, EmptyResult::default());
         } else if !BUILTIN_METHODS.contains(&scope.method) {
             self.open_request(scope, params, batch, false)?;
-        } else if self.config.intercept_builtin {
+        } else if self.config.intercept_builtin.load(Ordering::Relaxed) {
             self.open_request(scope, params, batch, true)?;
         } else {
             self.serve(&scope, &params, batch)?;
@@ -73,7 +74,8 @@ impl Connection {
     ) -> Result<(), Refusal> {
         match scope.method.as_str() {
             "server/discover" => {
-                let mut result = DiscoverResult::new(self.config.versions(scope.era()), self.config.declared());
+                let mut result =
+                    DiscoverResult::new(self.config.versions(scope.era()), self.config.declared(scope.revision));
                 result.instructions.clone_from(&self.config.instructions);
                 self.respond_now(scope, batch, result);
             }
@@ -148,19 +150,23 @@ impl Connection {
         if self.intercept_handshake(key, request, &decoded, principal)? {
             return Ok(());
         }
-        self.complete_handshake(key, &request.id, decoded, || params.to_object())
+        self.complete_handshake(key, &request.id, decoded, || params.to_object(), principal.is_some())
     }
 
-    /// Responds to `initialize`, whose parameters are kept as text.
+    /// Responds to `initialize`, whose parameters are kept as text. `has_principal` tells whether its sender is known.
     pub(super) fn complete_handshake(
         &mut self,
         key: RequestKey,
         id: &RequestId,
         params: InitializeRequestParams,
         text: impl FnOnce() -> RawObject,
+        has_principal: bool,
     ) -> Result<(), Refusal> {
         let config = Arc::clone(&self.config);
         let mut result = self.lifecycle.initialize(params, text, &config, self.second_handshake)?;
+        if config.task_list_needs_principal && !has_principal {
+            result.capabilities.tasks.iter_mut().for_each(|tasks| tasks.list = None);
+        }
         if let Some(revision) = result.protocol_version.revision() {
             let _ = self.restrict(&mut result, revision);
         }
@@ -199,14 +205,36 @@ impl Connection {
         }
     }
 
+    /// Opens the listen stream of a `subscriptions/listen` that the kernel passed to the application because of
+    /// [`ServerConfig::intercept_builtin`](super::ServerConfig::intercept_builtin), with a filter that the application has
+    /// restricted. Any other request gets the error "method not found".
+    pub fn respond_listening(&mut self, responder: Responder, filter: SubscriptionFilter) -> Delivery {
+        let is_listen =
+            self.in_flight.get(responder.key()).is_some_and(|entry| entry.scope.method == Method::SUBSCRIPTIONS_LISTEN);
+        if !is_listen {
+            return self.respond_builtin(responder);
+        }
+        let key = responder.key();
+        let Some(Entry { scope, batch, .. }) = self.in_flight.close(key) else { return Delivery::NotSent };
+        if let Err(refusal) = self.open_listen_stream(&scope, filter) {
+            self.refuse_request(key, batch, Some(&scope.id), scope.revision, *refusal);
+        }
+        self.start_queued();
+        Delivery::Queued
+    }
+
+    fn listen(&mut self, scope: &Arc<RequestScope>, params: &PayloadBuf) -> Result<(), Refusal> {
+        let SubscriptionsListenRequestParams { notifications, .. } = decode(params)?;
+        self.open_listen_stream(scope, notifications)
+    }
+
     /// Opens a listen stream. Its first message is the acknowledgement, with the filter that the server accepts.
     // L-3, L-5
-    fn listen(&mut self, scope: &Arc<RequestScope>, params: &PayloadBuf) -> Result<(), Refusal> {
+    fn open_listen_stream(&mut self, scope: &Arc<RequestScope>, asked: SubscriptionFilter) -> Result<(), Refusal> {
         let limits = &self.config.limits;
         if self.in_flight.listening() >= limits.max_listen_streams {
             return Err(PeerMisbehaved::TooManyListenStreams.into());
         }
-        let SubscriptionsListenRequestParams { notifications: asked, .. } = decode(params)?;
         let most = limits.max_uris_per_listen_stream;
         if asked.resource_subscriptions.as_ref().is_some_and(|uris| uris.len() > most) {
             return Err(invalid(format!(

@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::admission::{Refusal, invalid_meta};
+use crate::handled_message::trace_context;
 use crate::limits::Limits;
 
 /// The `_meta` of a request. What is rarely used, or the same for most requests of a client, is not decoded.
@@ -69,23 +70,6 @@ impl<'a> RequestEnvelope<'a> {
         }
         Some(Box::new(trace_context(self.traceparent, self.tracestate, self.baggage)))
     }
-}
-
-/// Reads a trace context, without what is malformed.
-pub(super) fn trace_context(
-    traceparent: Option<&RawValue>,
-    tracestate: Option<&RawValue>,
-    baggage: Option<&RawValue>,
-) -> TraceContext {
-    let text = |raw: Option<&RawValue>| serde_json::from_str::<String>(raw?.get()).ok();
-    let mut context = text(traceparent).and_then(TraceContext::new).unwrap_or_default();
-    if let Some(tracestate) = text(tracestate) {
-        context.set_tracestate(tracestate);
-    }
-    if let Some(baggage) = text(baggage) {
-        context.set_baggage(baggage);
-    }
-    context
 }
 
 fn decode<T: DeserializeOwned>(value: &RawValue) -> Option<T> {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use mcp_types::jsonrpc::PayloadBuf;
-use mcp_types::meta::TraceContext;
-use mcp_types::{ErrorCode, LoggingLevel, Method, ProgressNotificationParams, RequestId, Revision, SubscriptionFilter};
+use mcp_types::{LoggingLevel, Method, ProgressNotificationParams, Revision, SubscriptionFilter};
 
 use super::handshake::HandshakeRequest;
 use super::in_flight::Responder;
 use super::scope::RequestScope;
 use super::transmit::Route;
 use crate::errors::{CallError, PeerMisbehaved};
+use crate::handled_message::HandledMessage;
 use crate::{CallId, RequestKey};
 
 /// An event for the application.
@@ -32,6 +32,14 @@ pub enum Event {
         request: RequestKey,
         /// The reason that the client gave.
         reason: Option<String>,
+    },
+    /// A request ended while it waited for others to finish: it was cancelled, or the connection was closed.
+    /// [`ServerConfig::observed`](super::ServerConfig::observed) is set. There is no other event for it.
+    CancelledInQueue {
+        /// The properties of the request.
+        scope: Arc<RequestScope>,
+        /// The parameters, or an empty object.
+        params: PayloadBuf,
     },
     /// A notification that the kernel does not process.
     Notification {
@@ -111,20 +119,4 @@ pub enum Event {
     QueueLength(usize),
     /// The connection is closed. This is the last event.
     Closed,
-}
-
-/// A request or a notification that the kernel handled by itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HandledMessage {
-    /// The method.
-    pub method: Method,
-    /// The id, if it is a request.
-    pub id: Option<RequestId>,
-    /// The revision, if it is known.
-    pub revision: Option<Revision>,
-    /// The trace context.
-    pub trace_context: TraceContext,
-    /// The code of the error response, if it was refused.
-    pub error: Option<ErrorCode>,
 }

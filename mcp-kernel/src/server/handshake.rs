@@ -40,6 +40,7 @@ pub(super) struct HeldInitialize {
     pub(super) key: RequestKey,
     pub(super) id: RequestId,
     params: RawObject,
+    has_principal: bool,
 }
 
 impl Connection {
@@ -62,7 +63,12 @@ impl Connection {
             return Err(PeerMisbehaved::InitializedTwice.into());
         }
         let text = request.params.as_ref().map(|params| params.to_object()).unwrap_or_default();
-        self.handshake = Some(Box::new(HeldInitialize { key, id: request.id.clone(), params: text }));
+        self.handshake = Some(Box::new(HeldInitialize {
+            key,
+            id: request.id.clone(),
+            params: text,
+            has_principal: principal.is_some(),
+        }));
         let (params, principal) = (params.clone(), principal.cloned());
         self.emit(Event::Handshake(Box::new(HandshakeRequest { key, params, revision, principal })));
         Ok(true)
@@ -73,10 +79,10 @@ impl Connection {
     /// configuration is not replaced then.
     pub fn accept_handshake(&mut self, config: Option<Arc<ServerConfig>>) -> bool {
         let Some(pending) = self.handshake.take() else { return false };
-        let HeldInitialize { key, id, params } = *pending;
+        let HeldInitialize { key, id, params, has_principal } = *pending;
         let replaced = config.map(|config| std::mem::replace(&mut self.config, config));
         let accepted = match params.decode() {
-            Ok(decoded) => self.complete_handshake(key, &id, decoded, || params.clone()),
+            Ok(decoded) => self.complete_handshake(key, &id, decoded, || params.clone(), has_principal),
             Err(fault) => Err(PeerMisbehaved::InvalidParams(fault.to_string().into()).into()),
         };
         let error = accepted.as_ref().err().and_then(|refusal| refusal.to_error_object()).map(|error| error.code);

@@ -155,7 +155,9 @@ impl Connection {
                 let revision = if modern { Revision::LATEST } else { self.revision_for_errors() };
                 let observed = self.observe(&request.method, request.params.as_ref());
                 let refusal = self.handle_request(key, request, modern, origin, batch).err();
-                self.report_request(observed, (key, &id), modern, refusal.as_ref());
+                if let Some(observed) = observed {
+                    self.report_request(observed, (key, &id), modern, refusal.as_ref());
+                }
                 if let Some(refusal) = refusal {
                     self.refuse_request(key, batch, Some(&id), revision, *refusal);
                 }
@@ -307,17 +309,19 @@ impl Connection {
             // Other requests of the batch may have messages on the shared stream.
             self.outbox.forget(key);
         }
-        let queued = self.rare.queued.len();
-        if let Some(rare) = self.rare.get_mut() {
-            rare.queued.retain(|event| !matches!(event, Event::Request { responder, .. } if responder.key() == key));
-        }
+        let queued = self.rare.get_mut().and_then(|rare| {
+            let is_it = |event: &Event| matches!(event, Event::Request { responder, .. } if responder.key() == key);
+            let index = rare.queued.iter().position(is_it)?;
+            rare.queued.remove(index)
+        });
         if entry.kind == Kind::Listening {
             self.remove_listen_stream(key);
             self.emit(Event::ListeningEnded(key));
-        } else if queued == self.rare.queued.len() {
-            self.emit(Event::Cancelled { request: key, reason });
-        } else {
+        } else if let Some(queued) = queued {
+            self.report_unqueued(queued);
             self.report_queue();
+        } else {
+            self.emit(Event::Cancelled { request: key, reason });
         }
         for call in self.rare.calls.related_to(key) {
             self.cancel_call(call, CallError::Cancelled);

@@ -129,7 +129,7 @@ impl Lifecycle {
             }
             Self::Stateless(_) | Self::ModernOnly => {}
         }
-        let mut capabilities = config.declared();
+        let mut capabilities = config.declared(revision);
         if self.is_stateless() {
             // S0.22: without a session there are no later notifications, and no log level is stored (Y-1).
             capabilities.logging = None;

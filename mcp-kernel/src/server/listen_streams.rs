@@ -64,6 +64,11 @@ impl<K: Copy + Ord> ListenStreams<K> {
         self.set(change).is_some_and(|set| set.contains(&stream))
     }
 
+    /// Returns the URIs that the filters include.
+    pub fn uris(&self) -> impl Iterator<Item = &String> {
+        self.by_uri.keys()
+    }
+
     fn set(&self, change: &Change) -> Option<&BTreeSet<K>> {
         match change {
             Change::Tools => Some(&self.tools),

@@ -35,11 +35,13 @@ pub use claims::RequestClaims;
 pub use commands::Delivery;
 pub use config::{ProtocolExtension, ServerConfig};
 pub use connection::Connection;
-pub use event::{Event, HandledMessage};
+pub use event::Event;
 pub use handshake::HandshakeRequest;
 pub use in_flight::Responder;
 pub use lifecycle::SecondHandshake;
 pub use listen_streams::ListenStreams;
-pub use scope::{Principal, RequestScope};
+pub use scope::{DetachedRequest, Principal, RequestScope};
 pub use session_state::SessionState;
 pub use transmit::{Failure, Route, Transmit};
+
+pub use crate::handled_message::HandledMessage;

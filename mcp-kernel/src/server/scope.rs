@@ -3,14 +3,14 @@
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
-use mcp_types::gate::MethodFacts;
+use mcp_types::gate::{self, MethodFacts};
 use mcp_types::meta::TraceContext;
 use mcp_types::{
     ClientCapabilities, ClientCapability, Era, Implementation, InputResponses, LoggingLevel, Method, ProgressToken,
     RequestId, Revision,
 };
 
-use super::client::LazyClient;
+use super::client::{Client, LazyClient};
 use crate::RequestKey;
 
 /// The authenticated user of a request, as the transport determined it.
@@ -65,6 +65,78 @@ pub(crate) struct Retry {
     pub(crate) input_responses: InputResponses,
     pub(crate) request_state: Option<String>,
 }
+
+/// A request of which no connection knows: a task runs it again, later or in another process.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DetachedRequest {
+    /// The id that handlers see.
+    pub id: RequestId,
+    /// The method.
+    pub method: Method,
+    /// The revision by whose rules it is served.
+    pub revision: Revision,
+    /// The capabilities of its client.
+    pub capabilities: ClientCapabilities,
+    /// The name of its client.
+    pub client_info: Option<Implementation>,
+    /// The authenticated user.
+    pub principal: Option<Principal>,
+    /// The trace context.
+    pub trace_context: TraceContext,
+    /// The responses to the input requests that the handler returned before.
+    pub input_responses: InputResponses,
+    /// The state that the handler returned with them.
+    pub request_state: Option<String>,
+    /// Whether requests can be sent to the client while it fetches the result.
+    pub has_back_channel: bool,
+}
+
+impl DetachedRequest {
+    /// Creates a request of a client that declared nothing.
+    #[must_use]
+    pub fn new(id: impl Into<RequestId>, method: Method, revision: Revision) -> Self {
+        Self {
+            id: id.into(),
+            method,
+            revision,
+            capabilities: ClientCapabilities::default(),
+            client_info: None,
+            principal: None,
+            trace_context: TraceContext::default(),
+            input_responses: InputResponses::new(),
+            request_state: None,
+            has_back_channel: false,
+        }
+    }
+}
+
+impl From<DetachedRequest> for RequestScope {
+    fn from(request: DetachedRequest) -> Self {
+        let DetachedRequest { input_responses, request_state, .. } = request;
+        let is_retry = !input_responses.is_empty() || request_state.is_some();
+        Self {
+            key: DETACHED,
+            id: request.id,
+            facts: gate::method(&request.method),
+            method: request.method,
+            revision: request.revision,
+            client: LazyClient::Decoded(Arc::new(Client {
+                capabilities: request.capabilities,
+                info: request.client_info,
+            })),
+            log_level: None,
+            progress_token: None,
+            trace_context: (request.trace_context != TraceContext::default()).then(|| Box::new(request.trace_context)),
+            principal: request.principal,
+            retry: is_retry.then(|| Box::new(Retry { input_responses, request_state })),
+            has_back_channel: request.has_back_channel,
+        }
+    }
+}
+
+/// The key of requests of which no connection knows. Connections count from zero.
+const DETACHED: RequestKey = RequestKey::new(u64::MAX);
 
 impl RequestScope {
     /// Returns the local handle of the request.

@@ -3,8 +3,8 @@
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::{EncodedMessage, PayloadBuf};
 use mcp_types::{
-    CancelledNotificationParams, ClientCapability, Era, Method, ProgressToken, RawJson, RawObject, RequestParams,
-    Revision,
+    CancelledNotificationParams, ClientCapability, Era, Method, ProgressToken, RawJson, RawObject, RequestId,
+    RequestParams, Revision,
 };
 
 use super::connection::Connection;
@@ -94,6 +94,12 @@ impl Connection {
         }
         let limit = self.config.limits.max_calls;
         if self.rare.calls.len() >= limit { Err(CommandError::TooManyCalls { limit }) } else { Ok(()) }
+    }
+
+    /// Returns the id that a call in flight has on the wire, for traces.
+    #[must_use]
+    pub fn request_id(&self, call: CallId) -> Option<&RequestId> {
+        self.rare.calls.id_of(call)
     }
 
     /// Cancels a call and notifies the client. The outcome is [`CallError::Cancelled`].

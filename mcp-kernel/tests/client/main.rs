@@ -3,6 +3,7 @@
 mod cancellation;
 mod idle;
 mod notifications;
+mod observed;
 mod pauses;
 mod raw_text;
 mod related;

@@ -1,5 +1,7 @@
 //! An application that is asked before the connection answers by itself.
 
+use std::sync::atomic::Ordering;
+
 use mcp_kernel::server::{Delivery, Event, Route};
 use mcp_kernel::{Change, PeerMisbehaved};
 use mcp_testkit::envelope::{cancelled, initialize, modern_request, notification, request};
@@ -9,8 +11,8 @@ use serde_json::{Value, json};
 use crate::script::{Script, config};
 
 fn consulting() -> mcp_kernel::server::ServerConfig {
-    let mut config = config();
-    config.intercept_builtin = true;
+    let config = config();
+    config.intercept_builtin.store(true, Ordering::Relaxed);
     config
 }
 

@@ -1,11 +1,15 @@
 //! What extensions and applications add.
 
+use std::sync::atomic::Ordering;
+
 use mcp_kernel::CommandError;
-use mcp_kernel::server::{Delivery, Event, ProtocolExtension, Route, ServerConfig};
-use mcp_testkit::envelope::modern_request;
+use mcp_kernel::server::{
+    Delivery, DetachedRequest, Event, Principal, ProtocolExtension, RequestScope, Route, ServerConfig,
+};
+use mcp_testkit::envelope::{initialize, modern_request};
 use mcp_types::gate::Revisions;
-use mcp_types::meta::key::CLIENT_CAPABILITIES;
-use mcp_types::{Method, RawObject, Revision};
+use mcp_types::meta::key::{CLIENT_CAPABILITIES, SUBSCRIPTION_ID};
+use mcp_types::{Method, RawObject, Revision, ServerCapabilities, ServerTasksCapability, SubscriptionFilter};
 use serde_json::json;
 
 use crate::script::{Script, config};
@@ -74,6 +78,120 @@ fn an_extension_adds_to_the_filter() {
     script.reply();
     assert!(matches!(script.event(), Event::ListeningEnded(_)));
     script.assert_nothing_left();
+}
+
+/// An extension of some revisions is declared in them alone; the tasks of 2025-11-25 are declared there alone, and their list
+/// to known users.
+// covers: TK-2, TK-36, B-80, B-90
+#[test]
+fn declarations_depend_on_the_revision() {
+    let mut config = with_tasks();
+    config.capabilities = tasks_capability();
+    config.task_list_needs_principal = true;
+    if let Some(tasks) = config.extensions.get_mut(TASKS) {
+        tasks.revisions = Revisions::since(Revision::V2026_07_28);
+    }
+    let mut script = Script::with(config.clone());
+    script.send(modern_request(1, "server/discover", json!({})));
+    let declared = script.reply()["result"]["capabilities"].take();
+    assert_eq!((&declared["extensions"], declared.get("tasks")), (&json!({ TASKS: {} }), None));
+    for (version, principal, expected) in [
+        ("2025-06-18", None, None),
+        ("2025-11-25", None, Some(json!({ "cancel": {} }))),
+        ("2025-11-25", Some(Principal::new(None, "ann")), Some(json!({ "cancel": {}, "list": {} }))),
+    ] {
+        for intercept in [false, true] {
+            let mut config = config.clone();
+            config.intercept_initialize = intercept;
+            let mut script = Script::with(config);
+            let text = initialize(1, version, json!({})).to_string();
+            script.connection.handle_bytes(script.now(), text.as_bytes(), principal.as_ref());
+            if intercept {
+                assert!(matches!(script.event(), Event::Handshake(_)));
+                assert!(script.connection.accept_handshake(None));
+            }
+            let declared = script.reply()["result"]["capabilities"].take();
+            assert_eq!((declared.get("extensions"), declared.get("tasks")), (None, expected.as_ref()), "{version}");
+        }
+    }
+}
+
+fn tasks_capability() -> ServerCapabilities {
+    let tasks = ServerTasksCapability::default().cancel(RawObject::empty()).list(RawObject::empty());
+    ServerCapabilities::default().tasks(tasks)
+}
+
+/// The application can restrict the filter of a listen stream, and notify it of what an extension defines.
+// covers: L-7, L-17, TK-32
+#[test]
+fn an_application_restricts_a_filter() {
+    let listen = |id: i64| {
+        let meta = json!({ CLIENT_CAPABILITIES: { "extensions": { TASKS: {} } } });
+        modern_request(id, "subscriptions/listen", json!({ "notifications": { "taskIds": ["t", "u"] }, "_meta": meta }))
+    };
+    let config = with_tasks();
+    config.intercept_builtin.store(true, Ordering::Relaxed);
+    let mut script = Script::with(config);
+    let asked = script.served(listen(1));
+    let (key, filter) = (asked.key(), SubscriptionFilter::default().task_ids(["t"]));
+    let params = RawObject::parse(r#"{"taskId":"t"}"#).expect("an object");
+    let early = script.connection.notify_listener(key, &Method::NOTIFICATIONS_TASKS, &params);
+    assert_eq!(early, Err(CommandError::Ended), "it is not open yet");
+    assert_eq!(script.connection.respond_listening(asked.responder, filter), Delivery::Queued);
+    assert_eq!(script.next().1["params"]["notifications"], json!({ "taskIds": ["t"] }));
+    assert!(matches!(script.event(), Event::Listening { .. }));
+    let sent = script.connection.notify_listener(key, &Method::NOTIFICATIONS_TASKS, &params);
+    assert_eq!(sent, Ok(Delivery::Queued));
+    let (route, message) = script.next();
+    assert_eq!((route, &message["method"]), (Route::Listen(key), &json!("notifications/tasks")));
+    assert_eq!(message["params"], json!({ "taskId": "t", "_meta": { SUBSCRIPTION_ID: 1 } }));
+    let own = script.connection.notify_listener(key, &Method::NOTIFICATIONS_TOOLS_LIST_CHANGED, &params);
+    assert!(matches!(own, Err(CommandError::Reserved(_))));
+    // A request that is not one for a stream gets no stream.
+    let other = script.served(modern_request(2, "tools/list", json!({})));
+    script.connection.respond_listening(other.responder, SubscriptionFilter::default());
+    assert_eq!(script.reply()["error"]["code"], -32601);
+    script.connection.end_listening(key).expect("it is open");
+    script.reply();
+    assert!(matches!(script.event(), Event::ListeningEnded(_)));
+    script.assert_nothing_left();
+}
+
+/// A listener that does not read what an extension tells it is ended, so that it learns that it missed something.
+#[test]
+fn a_listener_that_does_not_read_is_ended() {
+    let meta = json!({ CLIENT_CAPABILITIES: { "extensions": { TASKS: {} } } });
+    let mut script = Script::with(with_tasks());
+    script.send(modern_request(
+        1,
+        "subscriptions/listen",
+        json!({ "notifications": { "taskIds": ["t"] }, "_meta": meta }),
+    ));
+    let Event::Listening { scope, .. } = script.event() else { panic!("listening") };
+    script.connection.block(Route::Listen(scope.key()));
+    for number in 0..10_000 {
+        let params = RawObject::new(&json!({ "n": number })).expect("an object");
+        if script.connection.notify_listener(scope.key(), &Method::NOTIFICATIONS_TASKS, &params).is_err() {
+            return;
+        }
+    }
+    panic!("it goes on without end");
+}
+
+/// A request that no connection knows has the properties that it is given.
+// covers: S2.24
+#[test]
+fn requests_can_be_detached() {
+    let mut request = DetachedRequest::new("task", Method::TOOLS_CALL, Revision::V2025_11_25);
+    request.principal = Some(Principal::new(None, "ann"));
+    request.request_state = Some("state".to_owned());
+    request.has_back_channel = true;
+    let scope = RequestScope::from(request);
+    assert_eq!((scope.method(), scope.revision()), (&Method::TOOLS_CALL, Revision::V2025_11_25));
+    assert_eq!((scope.request_state(), scope.is_stateless()), (Some("state"), false));
+    assert_eq!(scope.principal().map(|user| &*user.subject), Some("ann"));
+    let other = RequestScope::from(DetachedRequest::new("task", Method::TOOLS_CALL, Revision::V2026_07_28));
+    assert!(other.request_state().is_none() && other.input_responses().is_empty() && other.is_stateless());
 }
 
 /// What no other command says can be told, on the stream of a request or on its own.

@@ -2,7 +2,7 @@
 
 use mcp_kernel::server::{Event, HandledMessage, ServerConfig};
 use mcp_testkit::envelope::{cancelled, initialize, initialized, modern_request, notification, request};
-use mcp_types::{ErrorCode, Method, Revision};
+use mcp_types::{ErrorCode, Method, RequestId, Revision};
 use serde_json::{Value, json};
 
 use crate::script::{Script, config};
@@ -126,6 +126,35 @@ fn the_queue_is_reported() {
     assert_eq!(length(&mut script), Some(1));
     script.connection.close();
     assert_eq!(length(&mut script), Some(0));
+}
+
+/// A request that ends in the queue is reported, as the application never learns of it.
+#[test]
+fn requests_that_end_in_the_queue_are_reported() {
+    let call = |id| modern_request(id, "tools/call", json!({ "name": "a" }));
+    let unqueued = |script: &mut Script| {
+        let mut ids = Vec::new();
+        while let Some(event) = script.connection.poll_event() {
+            if let Event::CancelledInQueue { scope, .. } = event {
+                ids.push(scope.id().clone());
+            }
+        }
+        ids
+    };
+    for is_observed in [true, false] {
+        let mut config = observed();
+        config.observed = is_observed;
+        (config.limits.max_in_flight, config.limits.max_queued) = (1, 3);
+        let mut script = Script::with(config);
+        let _first = script.served(call(1));
+        (2..5).for_each(|id| script.send(call(id)));
+        script.send(cancelled(3));
+        let expected = if is_observed { vec![RequestId::from(3_u32)] } else { Vec::new() };
+        assert_eq!(unqueued(&mut script), expected);
+        script.connection.close();
+        let expected = if is_observed { vec![2_u32.into(), 4_u32.into()] } else { Vec::new() };
+        assert_eq!(unqueued(&mut script), expected);
+    }
 }
 
 /// Without an observer there are no such events.

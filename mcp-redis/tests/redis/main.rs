@@ -5,9 +5,13 @@
 
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
 
+mod buses;
 mod events;
 mod failures;
 mod fixtures;
 mod records;
 mod server;
+mod shared;
 mod stores;
+mod tasks;
+mod topologies;

@@ -12,16 +12,29 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-/// Listens on a port of 127.0.0.1, keeps nothing on a disk, and ends with this value.
+/// Listens on a port of 127.0.0.1, keeps nothing on a disk unless it is durable, and ends with this value.
 pub(crate) struct Server {
     child: Child,
     port: u16,
     directory: PathBuf,
+    arguments: Vec<String>,
 }
 
 impl Server {
     /// Starts one. Nothing, if the tests were told to do without.
     pub(crate) async fn start() -> Option<Self> {
+        Self::start_with(|_| Vec::new()).await
+    }
+
+    /// Starts one with an append-only file: what it has acknowledged survives a restart.
+    pub(crate) async fn start_durable() -> Option<Self> {
+        // With `everysec` it may respond up to two seconds before it writes.
+        let durable = ["--appendonly", "yes", "--appendfsync", "always"];
+        Self::start_with(|_| durable.map(str::to_owned).to_vec()).await
+    }
+
+    /// Starts one with further arguments, which may depend on its port.
+    pub(crate) async fn start_with(arguments: impl Fn(u16) -> Vec<String>) -> Option<Self> {
         if Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_err() {
             let is_allowed = std::env::var_os("MCP_WITHOUT_REDIS").is_some() && std::env::var_os("CI").is_none();
             assert!(
@@ -41,7 +54,9 @@ impl Server {
         for _ in 0..10 {
             let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
             std::fs::create_dir_all(&directory).unwrap();
-            let mut server = Self { child: spawn(port, &directory), port, directory: directory.clone() };
+            let arguments = arguments(port);
+            let child = spawn(port, &directory, &arguments);
+            let mut server = Self { child, port, directory: directory.clone(), arguments };
             if server.is_ready().await {
                 return Some(server);
             }
@@ -53,6 +68,10 @@ impl Server {
         format!("redis://127.0.0.1:{}/", self.port)
     }
 
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
     pub(crate) fn stop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -60,7 +79,7 @@ impl Server {
 
     /// Starts it again on the same port, after it was stopped.
     pub(crate) async fn restart(&mut self) {
-        self.child = spawn(self.port, &self.directory);
+        self.child = spawn(self.port, &self.directory, &self.arguments);
         assert!(self.is_ready().await, "redis-server does not start again");
     }
 
@@ -86,6 +105,15 @@ impl Server {
             command.arg(word);
         });
         command.query_async(&mut connection).await.unwrap()
+    }
+
+    /// Replaces a key by its earlier content.
+    pub(crate) async fn restore(&self, key: &str, dump: &[u8]) {
+        let client = redis::Client::open(self.url()).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        let mut command = redis::cmd("RESTORE");
+        command.arg(key).arg(0).arg(dump).arg("REPLACE");
+        command.query_async::<()>(&mut connection).await.unwrap();
     }
 
     pub(crate) async fn keys(&self, pattern: &str) -> Vec<String> {
@@ -119,11 +147,12 @@ impl Drop for Server {
     }
 }
 
-fn spawn(port: u16, directory: &std::path::Path) -> Child {
+fn spawn(port: u16, directory: &std::path::Path, arguments: &[String]) -> Child {
     Command::new("redis-server")
         .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
         .arg("--dir")
         .arg(directory)
+        .args(arguments)
         .stdout(Stdio::null())
         .spawn()
         .unwrap()

@@ -89,7 +89,8 @@ impl ConnectionHandle {
     // S1.34
     pub fn ping(&self) -> ServerRequest<'_, ()> {
         ServerRequest::new(AskOptions::default(), move |options| async move {
-            let pong = ask::<EmptyResult>(&self.0, None, Method::PING, RawObject::empty(), options);
+            let server = self.0.server();
+            let pong = ask::<EmptyResult>(&self.0, server.as_ref(), None, Method::PING, RawObject::empty(), options);
             pong.await.map(drop)
         })
     }
@@ -102,6 +103,9 @@ impl ConnectionHandle {
     // S1.27, S1.31, S1.32
     pub fn request<'a, T: DeserializeOwned + 'a>(&'a self, method: Method, params: &RawObject) -> ServerRequest<'a, T> {
         let params = params.clone();
-        ServerRequest::new(AskOptions::default(), move |options| ask(&self.0, None, method, params, options))
+        ServerRequest::new(AskOptions::default(), move |options| async move {
+            let server = self.0.server();
+            ask(&self.0, server.as_ref(), None, method, params, options).await
+        })
     }
 }

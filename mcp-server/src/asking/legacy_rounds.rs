@@ -5,6 +5,7 @@ use mcp_types::{
 };
 
 use crate::asking::error::AskError;
+use crate::asking::options::AskOptions;
 use crate::handlers::error::HandlerError;
 use crate::handlers::error_text;
 use crate::serve::context::RequestContext;
@@ -42,19 +43,27 @@ pub(crate) async fn run(ctx: RequestContext, first: InputRequiredResult) -> Resu
 async fn send_all(ctx: &RequestContext, requests: InputRequests) -> Result<InputResponses, AskError> {
     let mut responses = InputResponses::new();
     for (key, request) in requests {
-        responses.insert(key, send_one(ctx, request).await?);
+        responses.insert(key, send_one(ctx, request, AskOptions::of_users()).await?);
     }
     Ok(responses)
 }
 
 /// Sends one request; the kernel checks the capabilities of the client.
-async fn send_one(ctx: &RequestContext, request: InputRequest) -> Result<RawObject, AskError> {
+pub(crate) async fn send_one(
+    ctx: &RequestContext,
+    request: InputRequest,
+    options: AskOptions,
+) -> Result<RawObject, AskError> {
     match request {
-        InputRequest::Elicit(elicit) => ctx.send_legacy_request(Method::ELICITATION_CREATE, elicit.params).await,
-        InputRequest::CreateMessage(message) => {
-            ctx.send_legacy_request(Method::SAMPLING_CREATE_MESSAGE, message.params).await
+        InputRequest::Elicit(elicit) => {
+            ctx.send_legacy_request(Method::ELICITATION_CREATE, elicit.params, options).await
         }
-        InputRequest::ListRoots(_) => ctx.send_legacy_request(Method::ROOTS_LIST, RequestParams::default()).await,
+        InputRequest::CreateMessage(message) => {
+            ctx.send_legacy_request(Method::SAMPLING_CREATE_MESSAGE, message.params, options).await
+        }
+        InputRequest::ListRoots(_) => {
+            ctx.send_legacy_request(Method::ROOTS_LIST, RequestParams::default(), options).await
+        }
         InputRequest::Unknown(_) | _ => Err(AskError::InvalidRequest("unknown kind of input request".into())),
     }
 }

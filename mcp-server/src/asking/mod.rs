@@ -10,5 +10,8 @@ pub(crate) mod request;
 pub(crate) mod round_slot;
 #[cfg(feature = "mrtr")]
 pub(crate) mod rounds;
+mod sent_request;
 pub(crate) mod server_requests;
+#[cfg(feature = "mrtr")]
+mod state_claim;
 pub(crate) mod target;

@@ -3,13 +3,15 @@
 use std::cell::Cell;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, ThreadId};
 
 use mcp_mrtr::Round;
 
 use crate::asking::error::AskError;
+use crate::asking::state_claim::StateClaim;
+use crate::serve::endpoint::BoxFuture;
 
 /// The round of a multi round-trip request, and its end.
 ///
@@ -42,8 +44,17 @@ enum Phase {
     /// No input was requested, and no step was taken.
     #[default]
     Unused,
+    /// The state of the request is claimed, so that it is used once.
+    Claiming(Arc<StateClaim>, Box<Round>),
     Open(Box<Round>),
     Ended,
+}
+
+/// A round that was opened.
+pub(crate) struct OpenedRound {
+    pub(crate) round: Round,
+    /// Claims the state of the round, which may be used if it returns true.
+    pub(crate) claim: Option<BoxFuture<bool>>,
 }
 
 /// Which future ends a round.
@@ -73,6 +84,27 @@ impl RoundWaiter {
 const OUTERMOST: u64 = 1;
 
 impl RoundSlot {
+    /// Opens the round, unless it is open. Returns what has to be awaited before the round is used.
+    pub(crate) fn begin(
+        &self,
+        open: impl FnOnce() -> Result<OpenedRound, AskError>,
+    ) -> Result<Option<Arc<StateClaim>>, AskError> {
+        let mut slot = self.lock();
+        match &slot.phase {
+            Phase::Unused => {}
+            Phase::Claiming(claim, _) => return Ok(Some(Arc::clone(claim))),
+            Phase::Open(_) | Phase::Ended => return Ok(None),
+        }
+        let OpenedRound { round, claim } = open()?;
+        let Some(claim) = claim else {
+            slot.phase = Phase::Open(Box::new(round));
+            return Ok(None);
+        };
+        let claim = Arc::new(StateClaim::new(claim));
+        slot.phase = Phase::Claiming(Arc::clone(&claim), Box::new(round));
+        Ok(Some(claim))
+    }
+
     /// Uses the round, which `open` creates when it is first needed.
     pub(crate) fn with<R>(
         &self,
@@ -80,12 +112,16 @@ impl RoundSlot {
         use_round: impl FnOnce(&mut Round) -> R,
     ) -> Result<R, AskError> {
         let mut slot = self.lock();
-        if matches!(slot.phase, Phase::Unused) {
-            slot.phase = Phase::Open(Box::new(open()?));
-        }
+        slot.phase = match std::mem::take(&mut slot.phase) {
+            Phase::Unused => Phase::Open(Box::new(open()?)),
+            Phase::Claiming(claim, round) if claim.is_granted() => Phase::Open(round),
+            phase @ (Phase::Claiming(..) | Phase::Open(_) | Phase::Ended) => phase,
+        };
         match &mut slot.phase {
             Phase::Open(round) => Ok(use_round(round)),
-            Phase::Unused | Phase::Ended => Err(AskError::NoBackChannel("the round has ended".into())),
+            Phase::Unused | Phase::Claiming(..) | Phase::Ended => {
+                Err(AskError::NoBackChannel("the round has ended".into()))
+            }
         }
     }
 
@@ -258,7 +294,6 @@ impl Drop for PollScope<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
     use std::sync::atomic::AtomicUsize;
     use std::task::Wake;
 

@@ -1,5 +1,6 @@
 //! Multi round-trip requests: a modern request that needs input ends, and the client retries it with the responses.
 
+use std::future::poll_fn;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,8 +14,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::asking::error::AskError;
-use crate::asking::round_slot::RoundWaiter;
+use crate::asking::round_slot::{OpenedRound, RoundWaiter};
 use crate::serve::context::RequestContext;
+use crate::serve::endpoint::BoxFuture;
 use crate::serve::response::Response;
 
 /// How the `requestState` of multi round-trip requests is encrypted.
@@ -111,24 +113,25 @@ pub(crate) fn mark_awaited(ctx: &RequestContext) {
 }
 
 /// Returns the input response with this key, or records that it has to be requested.
-pub(crate) fn request_input(
+pub(crate) async fn request_input(
     ctx: &RequestContext,
     key: &str,
     request: &InputRequest,
 ) -> Result<Option<RawObject>, AskError> {
     with_round(ctx, |round| {
         round.request_input(key, request).map_err(|error| AskError::InvalidRequest(error.to_string().into()))
-    })?
+    })
+    .await?
 }
 
 /// The result of a step of an earlier round.
-pub(crate) fn step(ctx: &RequestContext, key: &str) -> Result<Option<RawJson>, AskError> {
-    with_round(ctx, |round| round.step(key).cloned())
+pub(crate) async fn step(ctx: &RequestContext, key: &str) -> Result<Option<RawJson>, AskError> {
+    with_round(ctx, |round| round.step(key).cloned()).await
 }
 
 /// Stores the result of a step.
-pub(crate) fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) -> Result<(), AskError> {
-    with_round(ctx, |round| round.complete_step(key, result))
+pub(crate) async fn complete_step(ctx: &RequestContext, key: &str, result: RawJson) -> Result<(), AskError> {
+    with_round(ctx, |round| round.complete_step(key, result)).await
 }
 
 /// Is ready if a handler or middleware that is pending has requested input. It has to be dropped then, and the result of
@@ -156,8 +159,14 @@ pub(crate) fn finish(ctx: &RequestContext) -> Result<Response, ErrorObject> {
 }
 
 /// Opens the round of a request when it is first needed: before that, the state may be the application's own.
-fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) -> Result<R, AskError> {
-    ctx.round().with(|| open(ctx), use_round)
+async fn with_round<R>(ctx: &RequestContext, use_round: impl FnOnce(&mut Round) -> R) -> Result<R, AskError> {
+    if let Some(claim) = ctx.round().begin(|| open(ctx))? {
+        let is_first = poll_fn(|cx| claim.poll(cx)).await;
+        if !is_first {
+            return Err(rejected(InvalidState::Replayed));
+        }
+    }
+    ctx.round().with(|| Ok(Round::default()), use_round)
 }
 
 /// Whether the protocol allows an `InputRequiredResult` for the method.
@@ -166,20 +175,46 @@ pub(crate) fn allows_input_required(ctx: &RequestContext) -> bool {
     gate::method(ctx.method()).is_some_and(|facts| facts.may_require_input.contains(ctx.revision()))
 }
 
-fn open(ctx: &RequestContext) -> Result<Round, AskError> {
+fn open(ctx: &RequestContext) -> Result<OpenedRound, AskError> {
     if !allows_input_required(ctx) {
         return Err(AskError::NoBackChannel(
             "only `tools/call`, `prompts/get` and `resources/read` can request input".into(),
         ));
     }
-    let journal = match ctx.request_state() {
-        None => Journal::default(),
+    let (journal, claim) = match ctx.request_state() {
+        None => (Journal::default(), None),
         Some(state) => {
-            let journal = Journal::from_bytes(&unseal(ctx, state)?);
-            journal.map_err(|error| AskError::InvalidRequest(error.to_string().into()))?
+            let (content, claim) = unseal(ctx, state)?;
+            let journal = Journal::from_bytes(&content);
+            (journal.map_err(|error| AskError::InvalidRequest(error.to_string().into()))?, claim)
         }
     };
-    Ok(Round::new(journal, ctx.input_responses().clone()))
+    Ok(OpenedRound { round: Round::new(journal, ctx.input_responses().clone()), claim })
+}
+
+/// What a retry brings to a task that continues its request.
+pub(crate) enum RetryState {
+    /// The journal of a handler that awaits its requests.
+    Journal(Box<Round>),
+    /// The state of a handler that returns its requests, as tasks store it.
+    Application(Option<String>),
+}
+
+/// Opens the state of a retry for a task, which stores it without encryption, as clients never get it.
+pub(crate) async fn open_for_task(ctx: &RequestContext) -> Result<RetryState, AskError> {
+    let Some(state) = ctx.request_state() else { return Ok(RetryState::Application(None)) };
+    let content = match unseal(ctx, state) {
+        Ok((content, claim)) => claimed(content, claim).await?,
+        // The application has a format of its own. A client must not be able to forge the one of tasks.
+        Err(_) if !state.starts_with(TASK_STATE) => return Ok(RetryState::Application(Some(state.to_owned()))),
+        Err(error) => return Err(error),
+    };
+    if let Some(state) = content.strip_prefix(&[APPLICATION_STATE]) {
+        let state = format!("{TASK_STATE}{}", String::from_utf8_lossy(state));
+        return Ok(RetryState::Application(Some(state)));
+    }
+    let journal = Journal::from_bytes(&content).map_err(|error| AskError::InvalidRequest(error.to_string().into()))?;
+    Ok(RetryState::Journal(Box::new(Round::new(journal, ctx.input_responses().clone()))))
 }
 
 fn seal(ctx: &RequestContext, content: &[u8]) -> Result<String, AskError> {
@@ -190,18 +225,34 @@ fn seal(ctx: &RequestContext, content: &[u8]) -> Result<String, AskError> {
     state.map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))
 }
 
-fn unseal(ctx: &RequestContext, state: &str) -> Result<Vec<u8>, AskError> {
+/// Opens a state, and returns its content. With a replay guard it is valid if the future returns true, too.
+fn unseal(ctx: &RequestContext, state: &str) -> Result<(Vec<u8>, Option<BoxFuture<bool>>), AskError> {
     let asking = &ctx.server().settings().asking;
     let sealer = asking.sealer().ok_or_else(no_randomness)?;
     let (binding, now) = (binding(ctx), asking.seconds().ok_or_else(no_clock)?);
-    let opened = match &asking.replay_guard {
-        None => sealer.open(now, &binding, state),
-        Some(guard) => sealer.open_once(now, &binding, state, guard.as_ref()),
-    };
-    opened.map(|opened| opened.content).map_err(|rejected| {
-        tracing::warn!(target: "mcp", %rejected, "a `requestState` was rejected");
-        AskError::InvalidState(rejected)
-    })
+    let opened = sealer.open(now, &binding, state).map_err(rejected)?;
+    let (nonce, expires) = (opened.nonce, opened.expires);
+    let claim = asking
+        .replay_guard
+        .as_ref()
+        .map(Arc::clone)
+        .map(|guard| -> BoxFuture<bool> { Box::pin(async move { guard.claim(now, nonce, expires).await }) });
+    Ok((opened.content, claim))
+}
+
+/// Returns the content of a state, unless it was used before.
+async fn claimed(content: Vec<u8>, claim: Option<BoxFuture<bool>>) -> Result<Vec<u8>, AskError> {
+    if let Some(claim) = claim
+        && !claim.await
+    {
+        return Err(rejected(InvalidState::Replayed));
+    }
+    Ok(content)
+}
+
+fn rejected(rejected: InvalidState) -> AskError {
+    tracing::warn!(target: "mcp", %rejected, "a `requestState` was rejected");
+    AskError::InvalidState(rejected)
 }
 
 /// Multi round-trip requests by hand: the handler returns input requests, with a state of its own.
@@ -227,6 +278,9 @@ impl RequestContext {
     //
     pub fn seal_state(&self, state: &(impl Serialize + ?Sized)) -> Result<String, AskError> {
         let state = serde_json::to_vec(state).map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))?;
+        if self.is_task() {
+            return Ok(format!("{TASK_STATE}{}", String::from_utf8_lossy(&state)));
+        }
         // No journal begins with this byte, so the two cannot be mistaken for each other.
         seal(self, &[&[APPLICATION_STATE], state.as_slice()].concat())
     }
@@ -237,9 +291,15 @@ impl RequestContext {
     ///
     /// Returns an error if the state was not encrypted by [`seal_state`](Self::seal_state) for this request, or has expired.
     /// The error for the client does not reveal the cause.
-    pub fn sealed_state<T: DeserializeOwned>(&self) -> Result<Option<T>, AskError> {
+    pub async fn sealed_state<T: DeserializeOwned>(&self) -> Result<Option<T>, AskError> {
         let Some(state) = self.request_state() else { return Ok(None) };
-        let content = unseal(self, state)?;
+        let content = match state.strip_prefix(TASK_STATE) {
+            Some(state) if self.is_task() => [&[APPLICATION_STATE], state.as_bytes()].concat(),
+            _ => {
+                let (content, claim) = unseal(self, state)?;
+                claimed(content, claim).await?
+            }
+        };
         let state =
             content.strip_prefix(&[APPLICATION_STATE]).ok_or(AskError::InvalidState(InvalidState::OtherRequest))?;
         let malformed = || AskError::InvalidState(InvalidState::Malformed);
@@ -250,6 +310,9 @@ impl RequestContext {
 
 /// The first byte of the encrypted state of an application.
 const APPLICATION_STATE: u8 = b's';
+
+/// The beginning of the state of an application in a task, which clients never see. No encrypted state begins with it.
+const TASK_STATE: &str = "task:";
 
 /// What a state is bound to: principal, server, method and parameters.
 //

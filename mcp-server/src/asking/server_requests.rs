@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use mcp_kernel::{CallError, RequestKey};
-#[cfg(feature = "mrtr")]
-use mcp_types::RawJson;
 use mcp_types::{
     ClientCapability, CreateMessageRequestParams, CreateMessageResult, ElicitRequestFormParams, ElicitRequestUrlParams,
     ElicitValue, Era, InputRequest, Method, OrderedMap, RawObject, RequestMeta, RequestParams, Root, restrict_to,
 };
+#[cfg(feature = "mrtr")]
+use mcp_types::{ErrorObject, RawJson};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,9 +24,13 @@ use crate::asking::options::AskOptions;
 use crate::asking::request::ServerRequest;
 #[cfg(feature = "mrtr")]
 use crate::asking::rounds;
+use crate::asking::sent_request::SentRequest;
 use crate::asking::target::AskTarget;
 use crate::connection::shared::Shared;
 use crate::serve::context::RequestContext;
+use crate::server::Server;
+#[cfg(feature = "mrtr")]
+use crate::tasks::port::TaskPort;
 
 /// The values of an accepted form, by member.
 pub type ElicitContent = OrderedMap<ElicitValue>;
@@ -196,7 +200,9 @@ impl RequestContext {
     /// Runs a step that must not be repeated: in later rounds of the request its result is reused. A step that fails, or that
     /// sends a server-to-client request itself, runs again.
     ///
-    /// The result is part of the encrypted `requestState` that the client sends back; keep it small.
+    /// The result is part of the encrypted `requestState` that the client sends back; keep it small. In a task it is stored
+    /// before this returns, and reused by each later run of the handler. If another version of the server stored a result that
+    /// is not a `T`, the task fails with an error that names the step.
     ///
     /// # Errors
     ///
@@ -208,15 +214,24 @@ impl RequestContext {
         F: FnOnce() -> Fut,
         Fut: Future<Output = Result<T, E>>,
     {
+        #[cfg(feature = "mrtr")]
+        if let Some(done) = self.task_port().and_then(|port| port.step(key)) {
+            return match done.decode() {
+                Ok(done) => Ok(done),
+                Err(fault) => Err(self.reject_journal("step", key, &fault).await.into()),
+            };
+        }
         // Without further rounds nothing is repeated.
         #[cfg(feature = "mrtr")]
-        if rounds::allows_input_required(self) {
-            if let Some(done) = rounds::step(self, key)? {
+        if self.is_task() || rounds::allows_input_required(self) {
+            if !self.is_task()
+                && let Some(done) = rounds::step(self, key).await?
+            {
                 return done.decode().map_err(|fault| AskError::InvalidRequest(fault.to_string().into()).into());
             }
             let result = step().await?;
             let kept = RawJson::new(&result).map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))?;
-            rounds::complete_step(self, key, kept)?;
+            self.keep_step(key, kept).await?;
             return Ok(result);
         }
         let _ = key;
@@ -241,13 +256,53 @@ impl RequestContext {
         rounds::mark_awaited(self);
     }
 
+    /// Stores the result of a step. The call may have become a task since the step began.
+    async fn keep_step(&self, key: &str, result: RawJson) -> Result<(), AskError> {
+        if !self.is_task() {
+            let kept = rounds::complete_step(self, key, result.clone()).await;
+            // A task has ended the round.
+            if kept.is_ok() || !self.is_task() {
+                return kept;
+            }
+        }
+        match self.task_port() {
+            Some(port) => port.complete_step(key, result).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Returns the input response of a task. If the handler is to run again with it, this never returns.
+    pub(super) async fn ask_in_task<T: DeserializeOwned>(
+        &self,
+        port: &Arc<dyn TaskPort>,
+        key: &str,
+        request: InputRequest,
+    ) -> Result<T, AskError> {
+        let response = port.ask(key, request).await?;
+        match response.decode() {
+            Ok(response) => Ok(response),
+            Err(fault) => Err(self.reject_journal("input response", key, &fault).await),
+        }
+    }
+
+    /// Ends a task whose journal does not fit its handler. Mostly this never returns.
+    async fn reject_journal(&self, what: &str, key: &str, fault: &serde_json::Error) -> AskError {
+        tracing::error!(target: "mcp", key, %fault, "the journal of a task does not fit its handler");
+        if let Some(port) = self.task_port() {
+            let why = format!("the {what} `{key}` of the task was stored by another version of the server");
+            port.fail(ErrorObject::internal_error(why));
+        }
+        self.cancelled().await;
+        AskError::NoBackChannel("the task has ended".into())
+    }
+
     /// Returns the input response; without one the round ends, and this never returns.
     pub(super) async fn ask_in_round<T: DeserializeOwned>(
         &self,
         key: &str,
         request: InputRequest,
     ) -> Result<T, AskError> {
-        if let Some(response) = rounds::request_input(self, key, &request)? {
+        if let Some(response) = rounds::request_input(self, key, &request).await? {
             let invalid = |fault: serde_json::Error| {
                 AskError::from(InvalidInput { key: key.to_owned(), fault: fault.to_string() })
             };
@@ -279,21 +334,27 @@ impl RequestContext {
 /// Sends a request and waits for the response. Dropping the future cancels the request.
 pub(crate) async fn ask<T: DeserializeOwned>(
     shared: &Arc<Shared>,
+    server: Option<&Server>,
     related: Option<RequestKey>,
     method: Method,
     params: RawObject,
     mut options: AskOptions,
 ) -> Result<T, AskError> {
-    let params = match options.meta.take() {
+    let mut params = match options.meta.take() {
         Some(meta) => with_meta(shared, &params, *meta)?,
         None => params,
     };
-    let (number, response) = shared.ask(related, method, params, options);
+    let request = SentRequest::start(shared, server, &method);
+    if let Some(traced) = request.trace_context(server).and_then(|trace| trace.add_to(&params).ok()) {
+        params = traced;
+    }
+    let (number, response) = shared.ask(related, method, params, options, request.span().clone());
     let pending = PendingRequest { shared, number, is_open: true };
     let response = response.wait().await;
     pending.finish();
-    let response = response.unwrap_or(Err(AskError::NoResponse(CallError::Disconnected)))?;
-    response.decode().map_err(|fault| AskError::InvalidResponse(fault.to_string()))
+    let response = response.unwrap_or(Err(AskError::NoResponse(CallError::Disconnected)));
+    request.finish(&response);
+    response?.decode().map_err(|fault| AskError::InvalidResponse(fault.to_string()))
 }
 
 /// Replaces the metadata of a request, restricted to what the client's revision can express.

@@ -86,6 +86,12 @@ impl AskTarget<'_> {
         let result: ListRootsResult = match self {
             Self::Request { ctx, key } => {
                 ctx.check(ClientCapability::Roots)?;
+                #[cfg(feature = "mrtr")]
+                if let Some(port) = ctx.task_port() {
+                    let result: ListRootsResult =
+                        ctx.ask_in_task(port, key, ListRootsRequest::default().into()).await?;
+                    return Ok(result.roots);
+                }
                 match ctx.era() {
                     Era::Modern => ctx.ask_in_round(key, ListRootsRequest::default().into()).await?,
                     Era::Legacy => {
@@ -103,11 +109,17 @@ impl AskTarget<'_> {
         self,
         capability: ClientCapability,
         method: Method,
-        params: impl Serialize + Restrict + Into<InputRequest>,
+        #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only tasks restrict it here"))]
+        mut params: impl Serialize + Restrict + Into<InputRequest>,
         options: AskOptions,
     ) -> Result<T, AskError> {
         if let Self::Request { ctx, key } = self {
             ctx.check(capability)?;
+            #[cfg(feature = "mrtr")]
+            if let Some(port) = ctx.task_port() {
+                self.restrict(&mut params)?;
+                return ctx.ask_in_task(port, key, params.into()).await;
+            }
             if ctx.era() == Era::Modern {
                 return ctx.ask_in_round(key, params.into()).await;
             }
@@ -124,19 +136,28 @@ impl AskTarget<'_> {
         mut params: impl Serialize + Restrict,
         options: AskOptions,
     ) -> Result<T, AskError> {
-        let revision = self.revision();
-        let restriction = restrict_to(&mut params, revision);
-        if !restriction.may_be_sent() {
-            let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
-            let what = what.join(", ");
-            return Err(AskError::InvalidRequest(format!("{revision} cannot express the request: {what}").into()));
-        }
+        self.restrict(&mut params)?;
         let params = RawObject::new(&params).map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))?;
-        let (shared, related) = match self {
-            Self::Request { ctx, .. } => (ctx.shared(), Some(ctx.scope().key())),
-            Self::Connection(connection) => (&connection.0, None),
-        };
-        ask(shared, related, method, params, options).await
+        match self {
+            Self::Request { ctx, .. } => {
+                ask(ctx.shared(), Some(ctx.server()), Some(ctx.scope().key()), method, params, options).await
+            }
+            Self::Connection(connection) => {
+                ask(&connection.0, connection.0.server().as_ref(), None, method, params, options).await
+            }
+        }
+    }
+
+    /// Removes what the revision of the client cannot express.
+    fn restrict(self, params: &mut impl Restrict) -> Result<(), AskError> {
+        let revision = self.revision();
+        let restriction = restrict_to(params, revision);
+        if restriction.may_be_sent() {
+            return Ok(());
+        }
+        let what: Vec<_> = restriction.refused().iter().chain(restriction.missing()).copied().collect();
+        let what = what.join(", ");
+        Err(AskError::InvalidRequest(format!("{revision} cannot express the request: {what}").into()))
     }
 
     fn revision(self) -> Revision {
@@ -154,8 +175,9 @@ impl RequestContext {
         &self,
         method: Method,
         params: impl Serialize + Restrict,
+        options: AskOptions,
     ) -> Result<T, AskError> {
-        AskTarget::Request { ctx: self, key: "" }.send_legacy(method, params, AskOptions::of_users()).await
+        AskTarget::Request { ctx: self, key: "" }.send_legacy(method, params, options).await
     }
 }
 

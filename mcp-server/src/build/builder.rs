@@ -1,6 +1,7 @@
 //! The builder of a server.
 
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
 use mcp_kernel::Limits;
@@ -13,6 +14,7 @@ use crate::build::error::BuildError;
 use crate::build::hooks::Hooks;
 use crate::build::registry::Registry;
 use crate::build::settings::{ListKind, Settings, milliseconds};
+use crate::bus::ChangeBus;
 use crate::connection::broadcast::Broadcast;
 use crate::extensions::Extensions;
 use crate::handlers::error::HandlerError;
@@ -51,7 +53,7 @@ use crate::server::{Inner, Server};
 pub struct ServerBuilder {
     info: Implementation,
     config: ServerConfig,
-    pub(super) settings: Settings,
+    pub(crate) settings: Settings,
     registry: Registry,
     declared: Declared,
     endpoint: Endpoint,
@@ -60,6 +62,7 @@ pub struct ServerBuilder {
     fallback: Option<ExtensionMethod>,
     on_subscription: Option<SubscriptionHandler>,
     pub(super) hooks: Hooks,
+    pub(super) bus: Option<Arc<dyn ChangeBus>>,
     pub(super) fault: Option<BuildError>,
 }
 
@@ -78,6 +81,7 @@ impl ServerBuilder {
             fallback: None,
             on_subscription: None,
             hooks: Hooks::default(),
+            bus: None,
             fault: None,
         }
     }
@@ -481,8 +485,11 @@ impl ServerBuilder {
         check_state(&self.registry, &self.state)?;
         #[cfg(feature = "mrtr")]
         self.settings.handles.check(&self.registry)?;
+        let mut registry = self.registry;
+        #[cfg(feature = "mrtr")]
+        crate::tasks::runtime::wrap_tools(&mut registry, self.settings.tasks.as_ref())?;
         let config = {
-            let mut config = ServerConfig::new(self.info, capabilities(&self.registry, self.declared)?);
+            let mut config = ServerConfig::new(self.info, capabilities(&registry, self.declared)?);
             let given = self.config;
             config.instructions = given.instructions;
             config.revisions = given.revisions;
@@ -492,22 +499,23 @@ impl ServerBuilder {
             config.extensions = given.extensions;
             config.limits = given.limits;
             config.accept_unknown_methods = self.fallback.is_some();
-            // Layers also see the requests to which the kernel responds by itself. Subscriptions need the scopes of resources,
-            // which can also be added later.
-            let has_subscriptions = config.capabilities.resources.as_ref().is_some_and(|it| it.subscribe == Some(true));
-            config.intercept_builtin =
-                self.endpoint.call.is_some() || !self.settings.method_scopes.is_empty() || has_subscriptions;
+            // Layers also see the requests to which the kernel responds by itself.
+            let intercepts = self.endpoint.call.is_some()
+                || !self.settings.method_scopes.is_empty()
+                || needs_scopes_to_subscribe(&config, &registry);
+            config.intercept_builtin.store(intercepts, Ordering::Relaxed);
             config.intercept_initialize = self.hooks.intercept_initialize();
             config.observed = self.hooks.observer.is_some() || self.hooks.trace_parent.is_some();
+            #[cfg(feature = "mrtr")]
+            crate::tasks::methods::declare(&mut config, &mut registry, self.settings.tasks.as_ref());
             config
         };
         #[cfg_attr(not(feature = "mrtr"), expect(unused_mut, reason = "only the sealing of states depends on limits"))]
         let mut settings = self.settings;
         #[cfg(feature = "mrtr")]
         settings.asking.limit_to(config.limits.max_request_state_bytes);
-        let mut registry = self.registry;
         drop(registry.take_changes());
-        Ok(Server::new(Inner {
+        let server = Server::new(Inner {
             config: Arc::new(config),
             settings,
             endpoint: self.endpoint,
@@ -519,8 +527,23 @@ impl ServerBuilder {
             registry: RwLock::new(Arc::new(registry)),
             updating: Mutex::new(()),
             broadcast: Broadcast::default(),
-        }))
+            bus: OnceLock::new(),
+        });
+        if let Some(bus) = self.bus {
+            server.join_bus(&*bus);
+        }
+        #[cfg(feature = "mrtr")]
+        if let Some(runtime) = &server.settings().tasks {
+            runtime.attach(server.downgrade());
+        }
+        Ok(server)
     }
+}
+
+/// Whether clients need scopes to subscribe to a resource, so that the kernel cannot respond by itself.
+pub(crate) fn needs_scopes_to_subscribe(config: &ServerConfig, registry: &Registry) -> bool {
+    let has_subscriptions = config.capabilities.resources.as_ref().is_some_and(|it| it.subscribe == Some(true));
+    has_subscriptions && registry.has_resource_scopes()
 }
 
 impl std::fmt::Debug for ServerBuilder {

@@ -129,6 +129,16 @@ pub enum BuildError {
         /// The type of the value.
         value: &'static str,
     },
+    /// A tool whose calls are tasks, in a server that has nothing to run them.
+    #[cfg(feature = "mrtr")]
+    #[error(
+        "the calls of the tool `{tool}` are tasks, but the server has nothing to run them: add \
+         `.tasks(Tasks::new(MemoryTaskStore::default()))` to its builder, or tasks with another store"
+    )]
+    MissingTasks {
+        /// The name of the tool.
+        tool: String,
+    },
     /// A server without a name or a version.
     #[error("a server needs a name and a version")]
     MissingName,

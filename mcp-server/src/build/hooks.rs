@@ -19,10 +19,14 @@ pub(crate) struct Hooks {
     pub(crate) on_session: Option<SessionHandler>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
     pub(crate) trace_parent: Option<TraceParent>,
+    pub(crate) trace_context: Option<TraceContextSource>,
 }
 
 /// Sets the parent of the span of a request.
 pub(crate) type TraceParent = Arc<dyn Fn(&Span, &TraceContext) + Send + Sync>;
+
+/// Returns the trace context of a request to the client.
+pub(crate) type TraceContextSource = Arc<dyn Fn() -> Option<TraceContext> + Send + Sync>;
 
 impl Hooks {
     /// Whether the connection has to know about the handshake before the kernel responds.
@@ -136,6 +140,16 @@ impl ServerBuilder {
     /// as `initialize` and `ping`, and for notifications.
     pub fn trace_parent(mut self, set: impl Fn(&Span, &TraceContext) + Send + Sync + 'static) -> Self {
         self.hooks.trace_parent = Some(Arc::new(set));
+        self
+    }
+
+    /// Sets a function that returns the W3C trace context of each request to a legacy client, such as an elicitation, which is
+    /// sent with it. It is called in the span of the request, whose parent is the current one: with `tracing-opentelemetry`,
+    /// return the context of [`tracing::Span::current`]. The crate `mcp-telemetry` has one for OpenTelemetry.
+    ///
+    /// Modern clients get no requests: what a handler asks them for is part of its result.
+    pub fn trace_context(mut self, source: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Self {
+        self.hooks.trace_context = Some(Arc::new(source));
         self
     }
 }

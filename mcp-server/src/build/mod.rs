@@ -5,6 +5,7 @@ pub(crate) mod capabilities;
 mod compose;
 pub(crate) mod error;
 pub(crate) mod hooks;
+mod instances;
 pub(crate) mod named_list;
 pub(crate) mod registry;
 mod scopes;

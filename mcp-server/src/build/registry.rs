@@ -7,7 +7,7 @@ use mcp_kernel::Change;
 use mcp_types::{HeaderParam, Method};
 
 use crate::build::error::BuildError;
-use crate::build::named_list::{NamedList, is_visible};
+use crate::build::named_list::{Item, NamedList, is_visible};
 use crate::handlers::prompt::Prompt;
 use crate::handlers::resource::Resource;
 use crate::handlers::template::Template;
@@ -149,6 +149,12 @@ impl Registry {
 }
 
 impl Registry {
+    /// Returns whether a resource or template needs scopes, which subscriptions to it need, too.
+    pub(crate) fn has_resource_scopes(&self) -> bool {
+        self.resources.items.iter().any(|resource| !resource.scopes.is_empty())
+            || self.templates.items.iter().any(|template| !template.scopes.is_empty())
+    }
+
     /// Returns whether a prompt or template has a completer.
     pub(crate) fn completes(&self) -> bool {
         self.prompts.items.iter().any(|prompt| !prompt.completers.is_empty())
@@ -191,6 +197,19 @@ impl Registry {
         Some(guards).filter(|guards| guards.first().is_some_and(|first| !first.is_open()))
     }
 
+    /// Returns who sees an item in a list, which is named by the change of it.
+    pub(crate) fn list_guard(&self, list: &Change, name: &str) -> Option<Guard> {
+        match list {
+            Change::Tools => self.tools.get(name).map(|tool| list_guard(tool.predicate())),
+            Change::Prompts => self.prompts.get(name).map(|prompt| list_guard(prompt.predicate())),
+            Change::Resources => {
+                let resource = self.resources.get(name).map(|resource| list_guard(resource.predicate()));
+                resource.or_else(|| self.templates.get(name).map(|template| list_guard(template.predicate())))
+            }
+            Change::Resource(_) | _ => None,
+        }
+    }
+
     /// Returns the resource or template that a URI belongs to, if it is visible for a request.
     pub(crate) fn find_readable(&self, uri: &str, ctx: &RequestContext) -> Option<Readable<'_>> {
         if let Some(resource) = self.resources.find(uri, ctx) {
@@ -212,24 +231,30 @@ pub(crate) struct RegistryChanges {
 }
 
 impl RegistryChanges {
-    /// Returns the lists that have changed, with the predicates of what was added or removed: a client is notified if one of
-    /// them admits it, or if there are none.
-    pub(crate) fn lists(&self) -> Vec<(Change, Option<Vec<Guard>>)> {
+    /// Returns the lists that have changed.
+    pub(crate) fn lists(&self) -> Vec<ListChange> {
         let Self { tools, prompts, resources, templates } = self;
         let mut changes = Vec::new();
         if !tools.is_empty() {
-            changes.push((Change::Tools, guards(tools.iter().map(|tool| tool.predicate()))));
+            changes.push(ListChange { list: Change::Tools, items: restricted(tools).collect() });
         }
         if !prompts.is_empty() {
-            changes.push((Change::Prompts, guards(prompts.iter().map(|prompt| prompt.predicate()))));
+            changes.push(ListChange { list: Change::Prompts, items: restricted(prompts).collect() });
         }
         if !(resources.is_empty() && templates.is_empty()) {
-            let resources = resources.iter().map(|resource| resource.predicate());
-            let templates = templates.iter().map(|template| template.predicate());
-            changes.push((Change::Resources, guards(resources.chain(templates))));
+            let items = restricted(resources).chain(restricted(templates)).collect();
+            changes.push(ListChange { list: Change::Resources, items });
         }
         changes
     }
+}
+
+/// A list that an update has changed.
+pub(crate) struct ListChange {
+    pub(crate) list: Change,
+    /// What was added or removed, by name: a client is notified if one of the predicates admits it. `None` if one item is
+    /// visible to all.
+    pub(crate) items: Option<Vec<(String, Guard)>>,
 }
 
 /// A resource, or a template with the values of its variables.
@@ -247,10 +272,14 @@ impl Readable<'_> {
     }
 }
 
-/// Collects predicates of which one has to admit a viewer. One item without a predicate is visible to all. Items are listed
-/// whatever scopes they need.
-fn guards<'a>(predicates: impl Iterator<Item = Option<&'a Predicate>>) -> Option<Vec<Guard>> {
-    predicates.map(|predicate| predicate.map(|predicate| Guard::new(Some(predicate), &[]))).collect()
+/// Returns the names and predicates of items, or `None` for one that is visible to all.
+fn restricted<T: Item>(items: &[Arc<T>]) -> impl Iterator<Item = Option<(String, Guard)>> {
+    items.iter().map(|item| Some((item.key().to_owned(), list_guard(Some(item.predicate()?)))))
+}
+
+/// The guard of an item in a list. Items are listed whatever scopes they need.
+fn list_guard(predicate: Option<&Predicate>) -> Guard {
+    Guard::new(predicate, &[])
 }
 
 impl std::fmt::Debug for Registry {

@@ -10,6 +10,7 @@ use crate::auth::info::AuthInfo;
 use crate::auth::required_scopes::{RequiredScopes, ScopePolicy};
 use crate::handlers::error_text::ErrorPolicy;
 use crate::handlers::tool::ArgumentErrors;
+use crate::visibility::predicate::Predicate;
 
 /// A list that clients can request, for [`ServerBuilder::cache_list`](crate::ServerBuilder::cache_list).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,10 +39,15 @@ pub(crate) struct Settings {
     pub(crate) method_scopes: BTreeMap<Method, RequiredScopes>,
     /// What decides whether a token has a scope, unless it is the default.
     pub(crate) scope_policy: Option<ScopePolicy>,
+    /// The audiences that all instances know by their names.
+    pub(crate) audiences: BTreeMap<Box<str>, Predicate>,
     #[cfg(feature = "mrtr")]
     pub(crate) asking: crate::asking::rounds::StateSealing,
     #[cfg(feature = "mrtr")]
     pub(crate) handles: crate::handles::registry::HandleKinds,
+    /// What runs tasks.
+    #[cfg(feature = "mrtr")]
+    pub(crate) tasks: Option<std::sync::Arc<dyn crate::tasks::runtime::TaskRuntime>>,
 }
 
 impl Default for Settings {
@@ -55,15 +61,22 @@ impl Default for Settings {
             caches: BTreeMap::new(),
             method_scopes: BTreeMap::new(),
             scope_policy: None,
+            audiences: BTreeMap::new(),
             #[cfg(feature = "mrtr")]
             asking: crate::asking::rounds::StateSealing::default(),
             #[cfg(feature = "mrtr")]
             handles: crate::handles::registry::HandleKinds::default(),
+            #[cfg(feature = "mrtr")]
+            tasks: None,
         }
     }
 }
 
 impl Settings {
+    pub(crate) fn audience(&self, name: &str) -> Option<&Predicate> {
+        self.audiences.get(name)
+    }
+
     /// Whether a request with a token, or without one, has a scope.
     pub(crate) fn admits_scope(&self, auth: Option<&AuthInfo>, scope: &str) -> bool {
         match &self.scope_policy {

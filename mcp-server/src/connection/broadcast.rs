@@ -43,13 +43,34 @@ impl Broadcast {
             }
             return;
         }
-        let members: Vec<Arc<Shared>> = {
-            let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            members.values().filter_map(Weak::upgrade).collect()
-        };
-        for member in members {
+        if let Members::Named(name) = &notice.audience.0
+            && notice.server.settings().audience(name).is_none()
+        {
+            tracing::warn!(target: "mcp", name = &**name, "there is no audience of this name: no client is notified");
+            return;
+        }
+        for member in self.members() {
             notice.deliver(&member);
         }
+    }
+
+    /// Notifies each client of all changes that it subscribed to, as each of them may have happened.
+    pub(crate) fn publish_everything(&self, server: &Server) {
+        let all = Audience::all();
+        let lists = [Change::Tools, Change::Prompts, Change::Resources];
+        let lists = lists.map(|list| Notice::new(server, &list, &all, None));
+        for member in self.members() {
+            lists.iter().for_each(|notice| notice.deliver(&member));
+            let subscribed = member.lock().kernel.subscribed_resources();
+            for change in subscribed.into_iter().map(Change::Resource) {
+                Notice::new(server, &change, &all, server.guards_of(&change)).deliver(&member);
+            }
+        }
+    }
+
+    fn members(&self) -> Vec<Arc<Shared>> {
+        let members = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        members.values().filter_map(Weak::upgrade).collect()
     }
 }
 

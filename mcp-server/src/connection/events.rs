@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use mcp_kernel::server::{Event, RequestScope, Responder};
-use mcp_kernel::{CallId, RequestKey, Time};
+use mcp_kernel::{CallId, PeerMisbehaved, RequestKey, Time};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::{Era, ErrorObject, Method, ProgressNotificationParams, SubscriptionFilter};
 use tracing::{Instrument, Span};
@@ -14,6 +14,7 @@ use crate::asking::error::AskError;
 use crate::asking::legacy_rounds;
 use crate::asking::options::AskOptions;
 use crate::connection::catch_panic::{CatchPanic, panicked};
+use crate::connection::request_origin::RequestOrigin;
 use crate::connection::running::RunningHandler;
 use crate::connection::shared::{Inbox, PendingServerRequest, QueuedServerRequest, State};
 use crate::connection::{Connection, QueuedRequest};
@@ -25,8 +26,17 @@ use crate::serve::end::Outcome;
 use crate::serve::endpoint::{Dispatched, ResponseFuture};
 use crate::serve::observed;
 use crate::serve::response::{self, Response};
-use crate::serve::telemetry;
+use crate::serve::telemetry::{self, Stopwatch};
 use crate::visibility::viewer::Viewer;
+
+/// What was fed just now.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Fed<'a> {
+    /// The key and the extensions, if there will be a response.
+    pub(super) request: Option<(RequestKey, &'a Extensions)>,
+    /// Measures the time since it was received, if that is reported.
+    pub(super) received: Option<Stopwatch>,
+}
 
 impl Connection {
     pub(super) fn finish(
@@ -52,35 +62,43 @@ impl Connection {
                 // A request that was aborted has its outcome already.
                 let outcome = ctx.outcome().unwrap_or_else(|| Outcome::of(&served));
                 telemetry::end(span, ctx, outcome, &served);
-                self.respond(ctx, responder, served);
+                self.respond(span, ctx, responder, served);
                 ctx.end(outcome);
             }
         }
     }
 
-    fn respond(&mut self, ctx: &RequestContext, responder: Responder, outcome: Result<Response, ErrorObject>) {
+    fn respond(
+        &mut self,
+        span: &Span,
+        ctx: &RequestContext,
+        responder: Responder,
+        outcome: Result<Response, ErrorObject>,
+    ) {
         let key = responder.key();
         let mut state = self.shared.lock();
         response::send(&mut state.kernel, responder, outcome);
         // With layers, listen streams open here.
         state.note_listener(Some(key), || ctx.share_extensions());
+        if let Some(listener) = state.listen_streams.get(key) {
+            let _ = listener.span.set(span.clone());
+        }
         let has_events = state.kernel.has_event();
         drop(state);
         if has_events {
-            self.handle_events(None);
+            self.handle_events(Fed::default());
         }
     }
 
-    /// Handles the events of the kernel. `fed` is the key and the extensions of what was fed just now; returns whether it was
-    /// admitted.
+    /// Handles the events of the kernel; returns whether what was fed just now was admitted.
     #[inline]
-    pub(super) fn handle_events(&mut self, fed: Option<(RequestKey, &Extensions)>) -> bool {
+    pub(super) fn handle_events(&mut self, fed: Fed<'_>) -> bool {
         // Mostly there are none.
         self.has_event() && self.handle_all_events(fed)
     }
 
     #[expect(clippy::wildcard_enum_match_arm, reason = "the other events are only traced")]
-    fn handle_all_events(&mut self, fed: Option<(RequestKey, &Extensions)>) -> bool {
+    fn handle_all_events(&mut self, Fed { request: fed, received }: Fed<'_>) -> bool {
         let mut has_begun = false;
         while let Some(event) = self.next_event() {
             telemetry::trace_event(&event);
@@ -89,20 +107,25 @@ impl Connection {
                     let key = scope.key();
                     has_begun |= fed.is_some_and(|(fed, _)| fed == key);
                     // Keys increase: requests with greater keys were fed in the same batch.
-                    let extensions = match fed {
-                        Some((fed, extensions)) if fed <= key => extensions.clone(),
+                    let origin = match fed {
+                        Some((fed, extensions)) if fed <= key => {
+                            RequestOrigin { extensions: extensions.clone(), received }
+                        }
                         Some(_) | None => self.shared.lock().origins.take(key),
                     };
-                    self.admit(scope, params, responder, extensions);
+                    self.admit(scope, params, responder, origin);
                 }
+                Event::CancelledInQueue { scope, params } => self.report_unqueued(scope, params),
                 Event::Handshake(request) => {
                     let key = request.key;
                     has_begun |= fed.is_some_and(|(fed, _)| fed == key);
-                    let extensions = match fed {
-                        Some((fed, extensions)) if fed == key => extensions.clone(),
+                    let origin = match fed {
+                        Some((fed, extensions)) if fed == key => {
+                            RequestOrigin { extensions: extensions.clone(), received }
+                        }
                         Some(_) | None => self.shared.lock().origins.take(key),
                     };
-                    self.begin_handshake(*request, extensions);
+                    self.begin_handshake(*request, origin);
                 }
                 Event::Cancelled { request, .. } => self.cancel(request),
                 Event::CallFinished { call, outcome } => {
@@ -127,8 +150,12 @@ impl Connection {
                     self.shared.wake_handshake_waiters();
                     self.handle_notification(Method::NOTIFICATIONS_INITIALIZED, PayloadBuf::default());
                 }
-                Event::Handled(message) => telemetry::handled(&self.server, &self.shared, &message),
+                Event::Handled(message) => {
+                    let received = received.or_else(|| self.shared.received());
+                    telemetry::handled(&self.server, &self.shared, &message, received);
+                }
                 Event::QueueLength(length) => observed::queued(&self.server, &self.shared, length),
+                Event::PeerMisbehaved(PeerMisbehaved::NotReading) => self.shared.set_end_error("not_reading"),
                 Event::Dropped { count, .. } => observed::dropped(&self.server, count),
                 Event::Closed => {
                     self.drop_queued(|_| true);
@@ -179,9 +206,12 @@ impl Connection {
     /// Notifies the application of a listen stream, unless it has ended at once.
     fn handle_listening(&self, stream: RequestKey, filter: SubscriptionFilter) {
         let Some(listener) = self.shared.lock().listen_streams.get(stream) else { return };
+        listener.span.get_or_init(|| telemetry::listen_span(&listener.scope, &self.shared, &self.server));
         observed::listening(&self.server, &self.shared, &listener);
         let filter = listener.filter.get_or_init(|| filter);
         let connection = self.handle();
+        #[cfg(feature = "mrtr")]
+        crate::tasks::listener::started(&self.server, &connection, stream, filter);
         self.notify_subscription(&Viewer::of_listen_stream(&self.server, &connection, &listener), filter, true);
     }
 
@@ -194,6 +224,8 @@ impl Connection {
             listener.as_ref().and_then(|listener| Some((listener, listener.filter.get()?)))
         {
             let connection = self.handle();
+            #[cfg(feature = "mrtr")]
+            crate::tasks::listener::ended(&self.server, &connection, stream, filter);
             self.notify_subscription(&Viewer::of_listen_stream(&self.server, &connection, listener), filter, false);
         }
     }
@@ -228,12 +260,22 @@ impl Connection {
         }
     }
 
-    fn admit(&mut self, scope: Arc<RequestScope>, params: PayloadBuf, responder: Responder, extensions: Extensions) {
+    fn admit(&mut self, scope: Arc<RequestScope>, params: PayloadBuf, responder: Responder, origin: RequestOrigin) {
         let span = telemetry::span(&scope, &params, &self.shared, &self.server);
         let (shared, server) = (Arc::clone(&self.shared), self.server.clone());
-        let ctx = RequestContext::new(scope, params, shared, server, extensions);
+        let ctx = RequestContext::new(scope, params, shared, server, origin);
         observed::started(&ctx);
         self.queued.push(QueuedRequest { ctx, responder, span });
+    }
+
+    /// Reports a request that ended before it was admitted.
+    fn report_unqueued(&self, scope: Arc<RequestScope>, params: PayloadBuf) {
+        let span = telemetry::span(&scope, &params, &self.shared, &self.server);
+        let origin = self.shared.lock().origins.take(scope.key());
+        let ctx = RequestContext::new(scope, params, Arc::clone(&self.shared), self.server.clone(), origin);
+        observed::started(&ctx);
+        telemetry::record_cancelled(&span);
+        observed::ended(&ctx, Outcome::Cancelled, None);
     }
 
     fn cancel(&mut self, request: RequestKey) {
@@ -300,20 +342,28 @@ impl Connection {
 
     /// Sends the server-to-client requests of handlers.
     pub(super) fn send_server_requests(&self, now: Time) {
-        let mut refused = Vec::new();
+        let (mut refused, mut sent) = (Vec::new(), Vec::new());
         let mut state = self.shared.lock();
         let State { kernel, server_requests, .. } = &mut *state;
         let Some(requests) = server_requests else { return };
         while let Some(request) = requests.queued.pop_front() {
-            let QueuedServerRequest { number, related, method, params, options, reply } = request;
+            let QueuedServerRequest { number, related, method, params, options, reply, span } = request;
             let AskOptions { time, watcher, .. } = options;
             match kernel.call(now, related, method, &params, time) {
-                Ok(call) => requests.open.push(PendingServerRequest { number, call, watcher, reply }),
+                Ok(call) => {
+                    if !span.is_disabled() {
+                        sent.push((span, kernel.request_id(call).cloned()));
+                    }
+                    requests.open.push(PendingServerRequest { number, call, watcher, reply });
+                }
                 Err(error) => refused.push((reply, error, watcher)),
             }
         }
         drop(state);
-        // Without the lock, as this wakes handlers and drops values of the application.
+        // Without the lock, as this wakes handlers, drops values of the application and records in its spans.
+        for (span, id) in sent {
+            telemetry::record_id(&span, id.as_ref());
+        }
         for (reply, error, _watcher) in refused {
             reply.send(Err(error.into()));
         }

@@ -211,6 +211,11 @@ impl std::fmt::Debug for ConnectionHandle {
 pub struct WeakConnectionHandle(Weak<Shared>);
 
 impl WeakConnectionHandle {
+    #[cfg(feature = "mrtr")]
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Weak::ptr_eq(&self.0, &other.0)
+    }
+
     /// Returns the handle, unless the connection has ended.
     #[must_use]
     pub fn upgrade(&self) -> Option<ConnectionHandle> {

@@ -13,8 +13,11 @@ use mcp_types::{
 
 use crate::connection::Connection;
 use crate::connection::caller::{Caller, caller_accessors};
-use crate::extensions::Extensions;
+use crate::connection::events::Fed;
+use crate::connection::request_origin::RequestOrigin;
 use crate::serve::endpoint::BoxFuture;
+use crate::serve::observed;
+use crate::serve::telemetry::Stopwatch;
 use crate::server::Server;
 
 /// Decides about a handshake.
@@ -98,6 +101,8 @@ pub(crate) type ChosenServer = Arc<OnceLock<Server>>;
 pub(crate) struct PendingHandshake {
     decision: Decision,
     caller: Caller,
+    /// Measures the time since `initialize` was received, if that is reported.
+    received: Option<Stopwatch>,
 }
 
 impl Server {
@@ -143,16 +148,24 @@ impl Connection {
     }
 
     /// Lets the application decide about a handshake, or accepts it at once.
-    pub(super) fn begin_handshake(&mut self, request: HandshakeRequest, extensions: Extensions) {
+    pub(super) fn begin_handshake(&mut self, request: HandshakeRequest, origin: RequestOrigin) {
         let HandshakeRequest { params, revision, principal, .. } = request;
+        let RequestOrigin { extensions, received } = origin;
         let caller = Caller { principal, extensions };
-        let Some(decide) = &self.server.hooks().on_initialize else { return self.accept_handshake(None, caller) };
+        let Some(decide) = &self.server.hooks().on_initialize else {
+            return self.accept_handshake(None, caller, received);
+        };
         let server = self.server.clone();
         let handshake = Handshake { server, params, revision, caller: caller.clone(), is_resumed: false };
         match call(decide, handshake) {
-            Ok(decision) => self.handshake = Some(Box::new(PendingHandshake { decision, caller })),
-            Err(error) => self.input(|kernel| kernel.refuse_handshake(&error)),
+            Ok(decision) => self.handshake = Some(Box::new(PendingHandshake { decision, caller, received })),
+            Err(error) => self.send_refusal(&error, received),
         }
+    }
+
+    fn send_refusal(&mut self, error: &ErrorObject, received: Option<Stopwatch>) {
+        self.shared.lock().kernel.refuse_handshake(error);
+        self.handle_events(Fed { request: None, received });
     }
 
     /// Continues the decision about the handshake. Returns whether there is code of a new session.
@@ -165,10 +178,10 @@ impl Connection {
         };
         let Some(pending) = self.handshake.take() else { return false };
         match decision {
-            Ok(server) => self.accept_handshake(Some(server), pending.caller),
+            Ok(server) => self.accept_handshake(Some(server), pending.caller, pending.received),
             Err(error) => {
                 tracing::debug!(target: "mcp", %error, "handshake refused");
-                self.input(|kernel| kernel.refuse_handshake(&error));
+                self.send_refusal(&error, pending.received);
             }
         }
         self.session.is_some()
@@ -176,12 +189,12 @@ impl Connection {
 
     /// Refuses the handshake if its decision is pending.
     pub(super) fn refuse_handshake(&mut self, error: &ErrorObject) {
-        if self.handshake.take().is_some() {
-            self.input(|kernel| kernel.refuse_handshake(error));
+        if let Some(pending) = self.handshake.take() {
+            self.send_refusal(error, pending.received);
         }
     }
 
-    fn accept_handshake(&mut self, chosen: Option<Server>, caller: Caller) {
+    fn accept_handshake(&mut self, chosen: Option<Server>, caller: Caller, received: Option<Stopwatch>) {
         let chosen = chosen.filter(|chosen| !chosen.is_same(&self.server));
         let config = chosen.as_ref().map(|chosen| Arc::clone(chosen.config()));
         let is_accepted = self.shared.lock().kernel.accept_handshake(config);
@@ -189,7 +202,7 @@ impl Connection {
         if let Some(chosen) = chosen.filter(|_| is_accepted) {
             self.switch_to(chosen);
         }
-        self.handle_events(None);
+        self.handle_events(Fed { request: None, received });
         if is_accepted {
             self.start_session(caller, false);
         }
@@ -206,6 +219,7 @@ impl Connection {
             // A connection has one handshake, so it was not set before.
             let _ = chosen.set(server.clone());
         }
+        observed::queue_moved(&self.server, &server, &self.shared);
         self.server = server;
     }
 }

@@ -7,6 +7,7 @@ use mcp_kernel::RequestKey;
 use mcp_kernel::observe::Observer;
 use mcp_kernel::server::RequestScope;
 use mcp_types::SubscriptionFilter;
+use tracing::Span;
 
 use crate::extensions::Extensions;
 use crate::serve::telemetry::Stopwatch;
@@ -19,6 +20,8 @@ pub(crate) struct ListenStream {
     pub(crate) filter: OnceLock<SubscriptionFilter>,
     /// The observer that knows of the stream, and how long it is open.
     pub(crate) observed: OnceLock<(Arc<dyn Observer>, Stopwatch)>,
+    /// The span of the request, which lasts as long as the stream.
+    pub(crate) span: OnceLock<Span>,
 }
 
 /// The open listen streams, by request. A stream is added in the critical section in which the kernel opens it, so that each
@@ -29,9 +32,9 @@ pub(crate) struct ListenStreams(Option<Box<BTreeMap<RequestKey, Arc<ListenStream
 
 impl ListenStreams {
     pub(crate) fn insert(&mut self, scope: &Arc<RequestScope>, extensions: Extensions) {
-        let listener =
-            ListenStream { scope: Arc::clone(scope), extensions, filter: OnceLock::new(), observed: OnceLock::new() };
-        self.0.get_or_insert_default().insert(scope.key(), Arc::new(listener));
+        let (scope, filter, observed, span) = (Arc::clone(scope), OnceLock::new(), OnceLock::new(), OnceLock::new());
+        let (key, listener) = (scope.key(), ListenStream { scope, extensions, filter, observed, span });
+        self.0.get_or_insert_default().insert(key, Arc::new(listener));
     }
 
     pub(crate) fn get(&self, stream: RequestKey) -> Option<Arc<ListenStream>> {

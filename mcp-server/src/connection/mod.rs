@@ -30,9 +30,11 @@ use mcp_types::{ErrorObject, RawObject, Revision};
 use tracing::Span;
 
 use crate::connection::caller::Caller;
+use crate::connection::events::Fed;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::handshake::{ChosenServer, PendingHandshake};
 use crate::connection::port::ConnectionPort;
+use crate::connection::request_origin::RequestOrigin;
 use crate::connection::running::{RunningHandler, RunningHandlers};
 use crate::connection::session::SessionTask;
 use crate::connection::shared::{RouteWaker, Shared, State};
@@ -123,7 +125,7 @@ impl Connection {
     pub fn principal(mut self, principal: Option<Principal>) -> Self {
         self.shared.lock().principal = principal;
         // The application is notified of the subscriptions of the session now that its user is known.
-        self.handle_events(None);
+        self.handle_events(Fed::default());
         self
     }
 
@@ -132,6 +134,12 @@ impl Connection {
     pub fn network(self, network: Network) -> Self {
         self.shared.set_network(network);
         self
+    }
+
+    /// Sets why the connection ends, for metrics and spans, if it does not end as intended: a short name such as `io`. The
+    /// first one counts. Without an observer it has no effect.
+    pub fn set_error(&mut self, error: &'static str) {
+        self.shared.set_end_error(error);
     }
 
     /// Returns the state of a legacy session, after the handshake.
@@ -193,16 +201,18 @@ impl Connection {
         caller: &Caller,
         feed: impl FnOnce(&mut Kernel) -> Option<RequestKey>,
     ) -> Option<RequestKey> {
+        let received = telemetry::stopwatch(&self.server);
         let mut state = self.shared.lock();
         let State { kernel, origins, .. } = &mut *state;
-        let key = feed(kernel);
-        let closed = origins.take_closed(|key| kernel.is_open(key));
+        let (key, closed) = origins.feed(kernel, self.server.config().observed, feed);
         state.note_caller(key, caller, &self.shared.has_joined);
         drop(state);
         drop(closed);
-        let has_begun = self.handle_events(key.map(|key| (key, &caller.extensions)));
+        let request = key.map(|key| (key, &caller.extensions));
+        let has_begun = self.handle_events(Fed { request, received });
         if let Some(key) = key.filter(|key| !has_begun && self.is_open(*key)) {
-            self.shared.lock().origins.insert(key, caller.extensions.clone());
+            let origin = RequestOrigin { extensions: caller.extensions.clone(), received };
+            self.shared.lock().origins.insert(key, origin);
         }
         key
     }
@@ -213,7 +223,7 @@ impl Connection {
     pub fn poll(&mut self, cx: &mut Context<'_>, now: Time) -> Poll<()> {
         self.shared.driver.register(cx.waker());
         // Messages that were fed through a port.
-        self.handle_events(None);
+        self.handle_events(Fed::default());
         if self.poll_handshake(cx) {
             // The transport may create its session first, or take the code of the session.
             self.shared.wake(None);
@@ -230,7 +240,7 @@ impl Connection {
         if state.kernel.has_event() {
             drop(state);
             // Handlers may have caused events, too, which must not wait for the next message of the client.
-            self.handle_events(None);
+            self.handle_events(Fed::default());
             state = self.shared.lock();
         }
         if state.kernel.has_transmit() || state.kernel.is_closed() { Poll::Ready(()) } else { Poll::Pending }
@@ -320,7 +330,7 @@ impl Connection {
 
     /// Drops all handlers, and responds to their requests with an error.
     pub fn abort_requests(&mut self, error: &ErrorObject) {
-        self.handle_events(None);
+        self.handle_events(Fed::default());
         self.refuse_handshake(error);
         // Requests that waited for room take the place of those that were aborted.
         while self.is_busy() {
@@ -453,7 +463,7 @@ impl Connection {
 
     fn input<R>(&mut self, input: impl FnOnce(&mut Kernel) -> R) -> R {
         let outcome = input(&mut self.shared.lock().kernel);
-        self.handle_events(None);
+        self.handle_events(Fed::default());
         outcome
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcp_kernel::server::{Route, SessionState, Transmit};
+use mcp_kernel::server::{Connection, Route, SessionState, Transmit};
 use mcp_kernel::{Deadline, RequestKey, Time};
 use mcp_types::RawObject;
 use mcp_types::jsonrpc::{Incoming, Message, Payload};
@@ -10,7 +10,9 @@ use mcp_types::jsonrpc::{Incoming, Message, Payload};
 use crate::connection::caller::Caller;
 use crate::connection::handle::ConnectionHandle;
 use crate::connection::handshake::ChosenServer;
+use crate::connection::request_origin::RequestOrigin;
 use crate::connection::shared::{Inbox, Shared, State};
+use crate::serve::telemetry;
 use crate::server::Server;
 
 /// The incoming and outgoing messages of a [`Connection`](crate::Connection), for transports that read and write on other
@@ -58,7 +60,12 @@ impl ConnectionPort {
         incoming: Incoming<'_>,
         caller: Caller,
     ) -> Result<Option<RequestKey>, InboxFull> {
-        let (limits, bytes) = (&self.server().config().limits, size(&incoming));
+        let (config, bytes) = (self.server().config(), size(&incoming));
+        let limits = &config.limits;
+        let received = telemetry::stopwatch(self.server());
+        if let Some(received) = received {
+            self.shared.set_received(received);
+        }
         let mut state = self.shared.lock();
         let State { kernel, inbox, origins, .. } = &mut *state;
         let (messages, bytes) = (inbox.messages + 1, inbox.bytes.saturating_add(bytes));
@@ -66,13 +73,14 @@ impl ConnectionPort {
             return Err(InboxFull);
         }
         *inbox = Inbox { messages, bytes };
-        let key = kernel.handle_incoming(now, incoming, caller.principal.as_ref(), None);
-        let closed = origins.take_closed(|key| kernel.is_open(key));
+        let feed = |kernel: &mut Connection| kernel.handle_incoming(now, incoming, caller.principal.as_ref(), None);
+        let (key, closed) = origins.feed(kernel, config.observed, feed);
         let open = key.filter(|key| kernel.is_open(*key));
         state.note_caller(key, &caller, &self.shared.has_joined);
         let mut extensions = Some(caller.extensions);
         if let Some(key) = open {
-            state.origins.insert(key, extensions.take().unwrap_or_default());
+            let origin = RequestOrigin { extensions: extensions.take().unwrap_or_default(), received };
+            state.origins.insert(key, origin);
         }
         drop(state);
         // Without the lock, as the values are the transport's.

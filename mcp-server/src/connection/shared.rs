@@ -60,6 +60,10 @@ pub(crate) struct Rare {
     token: OnceLock<Box<str>>,
     /// The observer that knows of the connection, and its duration.
     observed: OnceLock<(Arc<dyn Observer>, Stopwatch)>,
+    /// Measures the time since the last message was fed through a port, if that is reported.
+    received: Mutex<Option<Stopwatch>>,
+    /// What failed, if the connection does not end as intended.
+    end_error: OnceLock<&'static str>,
     /// The span of a connection for many requests, until its end.
     session_span: Mutex<Option<Span>>,
     /// The last length of the queue of requests that was reported.
@@ -129,6 +133,7 @@ pub(crate) struct QueuedServerRequest {
     pub(crate) params: RawObject,
     pub(crate) options: AskOptions,
     pub(crate) reply: Sender<ClientResponse>,
+    pub(crate) span: Span,
 }
 
 pub(crate) struct PendingServerRequest {
@@ -220,6 +225,26 @@ impl Shared {
         self.rare.get()?.observed.get()
     }
 
+    /// Measures the time since a message was fed through a port.
+    pub(crate) fn set_received(&self, received: Stopwatch) {
+        *self.rare().received.lock().unwrap_or_else(PoisonError::into_inner) = Some(received);
+    }
+
+    pub(crate) fn received(&self) -> Option<Stopwatch> {
+        *self.rare.get()?.received.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets what failed, if the connection is observed.
+    pub(crate) fn set_end_error(&self, error: &'static str) {
+        if let Some(rare) = self.rare.get() {
+            let _ = rare.end_error.set(error);
+        }
+    }
+
+    pub(crate) fn end_error(&self) -> Option<&'static str> {
+        self.rare.get()?.end_error.get().copied()
+    }
+
     /// Keeps the span of the connection until its end.
     pub(crate) fn set_session_span(&self, span: Span) {
         *self.rare().session_span.lock().unwrap_or_else(PoisonError::into_inner) = Some(span);
@@ -233,6 +258,11 @@ impl Shared {
     pub(crate) fn queue_change(&self, length: usize) -> i64 {
         let before = self.rare().queued.swap(length, Ordering::Relaxed);
         length as i64 - before as i64
+    }
+
+    /// Returns the length of the queue of requests that was reported.
+    pub(crate) fn reported_queue(&self) -> usize {
+        self.rare.get().map_or(0, |rare| rare.queued.load(Ordering::Relaxed))
     }
 
     /// Returns how messages travel, for metrics.
@@ -312,13 +342,14 @@ impl Shared {
         method: Method,
         params: RawObject,
         options: AskOptions,
+        span: Span,
     ) -> (u64, Receiver<ClientResponse>) {
         let number = self.rare().server_request_count.fetch_add(1, Ordering::Relaxed);
         let (reply, response) = oneshot::channel();
         let mut state = self.lock();
         if !state.kernel.is_closed() {
             // On a closed connection the sender is dropped, which the receiver sees as a disconnect.
-            let request = QueuedServerRequest { number, related, method, params, options, reply };
+            let request = QueuedServerRequest { number, related, method, params, options, reply, span };
             state.server_requests.get_or_insert_default().queued.push_back(request);
         }
         drop(state);

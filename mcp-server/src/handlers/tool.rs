@@ -40,6 +40,12 @@ pub struct Tool {
     /// The handles among its arguments and in its results.
     #[cfg(feature = "mrtr")]
     pub(crate) handles: ToolHandles,
+    /// Absent for most tools.
+    #[cfg(feature = "mrtr")]
+    pub(crate) task: Option<Box<crate::tasks::options::TaskOptions>>,
+    /// Whether a runtime of tasks decides about the calls.
+    #[cfg(feature = "mrtr")]
+    pub(crate) has_task_runtime: bool,
 }
 
 /// Parses the arguments of the request itself, so that they are parsed once, into the type of the tool.
@@ -208,6 +214,10 @@ where
         scopes: RequiredScopes::new(),
         #[cfg(feature = "mrtr")]
         handles: ToolHandles::default(),
+        #[cfg(feature = "mrtr")]
+        task: None,
+        #[cfg(feature = "mrtr")]
+        has_task_runtime: false,
     }
 }
 
@@ -258,6 +268,10 @@ impl Tool {
             scopes: RequiredScopes::new(),
             #[cfg(feature = "mrtr")]
             handles: recorder.finish(),
+            #[cfg(feature = "mrtr")]
+            task: None,
+            #[cfg(feature = "mrtr")]
+            has_task_runtime: false,
         }
     }
 

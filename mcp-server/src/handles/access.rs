@@ -57,7 +57,7 @@ impl Access<'_> {
     pub(crate) async fn open(&self, text: &str) -> Result<Opened, HandleError> {
         match &self.vault.backing {
             Backing::Sealed { guard, sealer } => {
-                let opened = self.unseal(sealer, guard.as_deref(), text)?;
+                let opened = self.unseal(sealer, guard.as_deref(), text).await?;
                 Ok(Opened { json: opened.content, version: 0 })
             }
             Backing::Stored(store) => {
@@ -75,8 +75,8 @@ impl Access<'_> {
                 // Sealed before the previous handle is used up, as this may fail.
                 let sealed = self.seal(sealer, json)?;
                 if let Some(guard) = guard {
-                    let previous = self.unseal(sealer, Some(&**guard), text)?;
-                    if !self.claim(&**guard, &previous)? {
+                    let previous = self.unseal(sealer, Some(&**guard), text).await?;
+                    if !self.claim(&**guard, &previous).await? {
                         return Err(HandleError::Conflict { kind: self.name });
                     }
                 }
@@ -99,8 +99,8 @@ impl Access<'_> {
         match &self.vault.backing {
             Backing::Sealed { guard, sealer } => {
                 let guard = guard.as_deref().ok_or_else(|| self.not_supported(HandleMisuse::NoReplayGuard))?;
-                let opened = self.unseal(sealer, Some(guard), text)?;
-                if self.claim(guard, &opened)? { Ok(opened.content) } else { Err(self.rejected("used before")) }
+                let opened = self.unseal(sealer, Some(guard), text).await?;
+                if self.claim(guard, &opened).await? { Ok(opened.content) } else { Err(self.rejected("used before")) }
             }
             Backing::Stored(store) => {
                 let id = self.parse(text)?;
@@ -176,7 +176,7 @@ impl Access<'_> {
     }
 
     /// Opens a sealed handle, unless it was used up.
-    fn unseal(
+    async fn unseal(
         &self,
         sealer: &OnceLock<Sealer>,
         guard: Option<&dyn ReplayGuard>,
@@ -185,19 +185,21 @@ impl Access<'_> {
         let now = self.now()?;
         let opened = self.sealer(sealer)?.open(now, self.binding, self.payload(text)?);
         let opened = opened.map_err(|reason| self.rejected(reason))?;
-        if guard.is_some_and(|guard| guard.is_claimed(now, &opened.nonce)) {
+        if let Some(guard) = guard
+            && guard.is_claimed(now, opened.nonce).await
+        {
             return Err(self.rejected(InvalidState::Replayed));
         }
         Ok(opened)
     }
 
     /// Uses a sealed handle up; returns whether no other call was faster.
-    fn claim(&self, guard: &dyn ReplayGuard, opened: &OpenedState) -> Result<bool, HandleError> {
+    async fn claim(&self, guard: &dyn ReplayGuard, opened: &OpenedState) -> Result<bool, HandleError> {
         let now = self.now()?;
-        if guard.claim(now, opened.nonce, opened.expires) {
+        if guard.claim(now, opened.nonce, opened.expires).await {
             return Ok(true);
         }
-        if guard.is_claimed(now, &opened.nonce) {
+        if guard.is_claimed(now, opened.nonce).await {
             return Ok(false);
         }
         Err(self.not_supported(HandleMisuse::ReplayGuardFull))

@@ -17,12 +17,15 @@ use serde::de::DeserializeOwned;
 
 use crate::auth::info::AuthInfo;
 use crate::connection::handle::ConnectionHandle;
+use crate::connection::request_origin::RequestOrigin;
 use crate::connection::shared::Shared;
 use crate::extensions::Extensions;
 use crate::serve::end::{EndSignal, Outcome};
 use crate::serve::progress::Progress;
-use crate::serve::telemetry::{self, Stopwatch};
+use crate::serve::telemetry::Stopwatch;
 use crate::server::Server;
+#[cfg(feature = "mrtr")]
+use crate::tasks::port::{TaskPort, TaskSlot};
 use crate::visibility::viewer::Viewer;
 
 /// The context of a request: its metadata, and the means to send notifications and requests to its client.
@@ -61,6 +64,9 @@ enum InputSource {
     Client { scope: Arc<RequestScope>, params: PayloadBuf },
     /// The server sent the requests of a round itself, to a legacy client, and calls the handler again.
     Round { request: RequestContext, responses: InputResponses, state: Option<String> },
+    /// The request is a task, or may become one.
+    #[cfg(feature = "mrtr")]
+    Task { request: RequestContext, slot: Arc<TaskSlot> },
 }
 
 impl RequestContext {
@@ -69,9 +75,9 @@ impl RequestContext {
         params: PayloadBuf,
         shared: Arc<Shared>,
         server: Server,
-        extensions: Extensions,
+        origin: RequestOrigin,
     ) -> Self {
-        let stopwatch = telemetry::stopwatch(&server);
+        let RequestOrigin { extensions, received: stopwatch } = origin;
         Self(Arc::new(Inner {
             input_source: InputSource::Client { scope, params },
             #[cfg(feature = "mrtr")]
@@ -86,7 +92,7 @@ impl RequestContext {
         }))
     }
 
-    /// Measures the time since the request was admitted, if it is reported.
+    /// Measures the time since the request was received, if it is reported.
     pub(crate) fn stopwatch(&self) -> Option<Stopwatch> {
         self.0.stopwatch
     }
@@ -112,6 +118,49 @@ impl RequestContext {
         }))
     }
 
+    /// The same request with an end of its own, which uses the port in a slot as soon as there is one.
+    #[cfg(feature = "mrtr")]
+    pub(crate) fn in_task(&self, slot: Arc<TaskSlot>) -> Self {
+        Self(Arc::new(Inner {
+            input_source: InputSource::Task { request: self.clone(), slot },
+            round: crate::asking::round_slot::RoundSlot::default(),
+            connection: self.0.connection.clone(),
+            server: self.0.server.clone(),
+            extensions: Mutex::new(self.extensions().clone()),
+            end: EndSignal::default(),
+            stopwatch: self.0.stopwatch,
+            is_reported: AtomicBool::new(true),
+            decoded_target: OnceLock::new(),
+        }))
+    }
+
+    /// Returns whether the handler runs in a [`TaskCall`](crate::tasks::TaskRun).
+    #[cfg(feature = "mrtr")]
+    pub(crate) fn is_task_run(&self) -> bool {
+        match &self.0.input_source {
+            InputSource::Client { .. } => false,
+            InputSource::Round { request, .. } => request.is_task_run(),
+            InputSource::Task { .. } => true,
+        }
+    }
+
+    /// Returns what takes the place of the client, if the request is a task.
+    #[cfg(feature = "mrtr")]
+    pub(crate) fn task_port(&self) -> Option<&Arc<dyn TaskPort>> {
+        match &self.0.input_source {
+            InputSource::Client { .. } => None,
+            InputSource::Round { request, .. } => request.task_port(),
+            InputSource::Task { slot, .. } => slot.port(),
+        }
+    }
+
+    /// Returns whether the handler of this request runs in a task, whose result the client fetches later.
+    #[cfg(feature = "mrtr")]
+    #[must_use]
+    pub fn is_task(&self) -> bool {
+        self.task_port().is_some()
+    }
+
     #[cfg(feature = "mrtr")]
     pub(crate) fn round(&self) -> &crate::asking::round_slot::RoundSlot {
         &self.0.round
@@ -121,13 +170,17 @@ impl RequestContext {
         match &self.0.input_source {
             InputSource::Client { scope, .. } => scope,
             InputSource::Round { request, .. } => request.scope(),
+            #[cfg(feature = "mrtr")]
+            InputSource::Task { request, .. } => request.scope(),
         }
     }
 
-    /// The request of the client, which is the one that can be cancelled.
+    /// The request of the client or the task, which is the one that can be cancelled.
     fn original(&self) -> &Self {
         match &self.0.input_source {
             InputSource::Client { .. } => self,
+            #[cfg(feature = "mrtr")]
+            InputSource::Task { .. } => self,
             InputSource::Round { request, .. } => request.original(),
         }
     }
@@ -184,6 +237,8 @@ impl RequestContext {
         match &self.0.input_source {
             InputSource::Client { params, .. } => params,
             InputSource::Round { request, .. } => request.params(),
+            #[cfg(feature = "mrtr")]
+            InputSource::Task { request, .. } => request.params(),
         }
     }
 
@@ -241,8 +296,14 @@ impl RequestContext {
     /// ctx.progress(Progress::new(4).total(10).message("copying"));
     /// # }
     /// ```
-    // S2.12
+    ///
+    /// In a task it becomes the status message, whatever the client sent.
+    // S2.12, TK-33
     pub fn progress(&self, progress: impl Into<Progress>) {
+        #[cfg(feature = "mrtr")]
+        if let Some(port) = self.task_port() {
+            return port.progress(progress.into());
+        }
         if !self.scope().may_report_progress() {
             return;
         }
@@ -258,7 +319,8 @@ impl RequestContext {
         self.scope().progress_token()
     }
 
-    /// Sends a log message to the client, with any serializable data. Messages below the client's log level are dropped.
+    /// Sends a log message to the client, with any serializable data. Messages below the client's log level are dropped, and
+    /// those of tasks.
     // S2.15
     pub fn log<T: Serialize + ?Sized>(&self, level: LoggingLevel, data: &T) {
         self.log_from(None, level, data);
@@ -274,6 +336,10 @@ impl RequestContext {
         if self.era() == Era::Modern && !self.scope().may_log(level) {
             return;
         }
+        #[cfg(feature = "mrtr")]
+        if self.is_task() {
+            return;
+        }
         if let Ok(data) = RawJson::new(data) {
             let (key, logger) = (self.scope().key(), logger.map(str::to_owned));
             let _ = self.shared().run_command(Some(key), |kernel| kernel.log(Some(key), level, data, logger));
@@ -284,6 +350,10 @@ impl RequestContext {
     ///
     /// Returns whether it was queued. Notifications for which there is a method here, such as progress, are refused.
     pub fn notify(&self, method: &Method, params: &impl Serialize) -> bool {
+        #[cfg(feature = "mrtr")]
+        if self.is_task() {
+            return false;
+        }
         let Ok(params) = mcp_types::RawObject::new(params) else { return false };
         let key = self.scope().key();
         matches!(
@@ -337,6 +407,8 @@ impl RequestContext {
         match &self.0.input_source {
             InputSource::Client { scope, .. } => scope.input_responses(),
             InputSource::Round { responses, .. } => responses,
+            #[cfg(feature = "mrtr")]
+            InputSource::Task { request, .. } => request.input_responses(),
         }
     }
 
@@ -365,6 +437,8 @@ impl RequestContext {
         match &self.0.input_source {
             InputSource::Client { scope, .. } => scope.request_state(),
             InputSource::Round { state, .. } => state.as_deref(),
+            #[cfg(feature = "mrtr")]
+            InputSource::Task { request, .. } => request.request_state(),
         }
     }
 

@@ -64,11 +64,13 @@ pub(crate) fn dispatch(ctx: RequestContext) -> Dispatched {
         }
         "subscriptions/listen" => {
             let filter = decode(params).map(|SubscriptionsListenRequestParams { notifications, .. }| notifications);
-            subscribe(
-                &registry,
-                &ctx,
-                &filter.ok().and_then(|filter| filter.resource_subscriptions).unwrap_or_default(),
-            )
+            let filter = filter.ok().unwrap_or_default();
+            let subscribed = subscribe(&registry, &ctx, filter.resource_subscriptions.as_deref().unwrap_or_default());
+            #[cfg(feature = "mrtr")]
+            if let (Ok(_), Some(runtime)) = (&subscribed, &this.server().settings().tasks) {
+                return crate::tasks::methods::listen(runtime, ctx, filter);
+            }
+            subscribed
         }
         method => match registry.methods.get(ctx.method()).or_else(|| this.server().fallback()) {
             Some(custom) => return call_extension_method(custom, ctx, params),

@@ -50,18 +50,18 @@ pub(crate) fn ended(ctx: &RequestContext, outcome: Outcome, served: Option<&Resu
     report_end(&**observer, connection, &operation, outcome, ctx.stopwatch().and_then(Stopwatch::elapsed));
 }
 
-/// Reports a message that the kernel handled by itself.
-pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMessage) {
+/// Reports a message that the kernel handled by itself, with the time since it was received.
+pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMessage, duration: Option<Duration>) {
     let Some(observer) = server.observer() else { return };
     let mut operation = Operation::new(Role::Server, &message.method);
     (operation.revision, operation.network) = (message.revision, connection.network());
     let outcome = message.error.map_or(OperationOutcome::Completed, OperationOutcome::Error);
     if message.id.is_some() {
         report_start(&**observer, connection, &operation);
-        report_end(&**observer, connection, &operation, outcome, Some(Duration::ZERO));
+        report_end(&**observer, connection, &operation, outcome, duration);
     } else {
         operation.is_notification = true;
-        let end = OperationEnd::new(outcome, Some(Duration::ZERO));
+        let end = OperationEnd::new(outcome, duration);
         observer.observe(&Observation::OperationEnded(&operation, end));
     }
 }
@@ -89,6 +89,16 @@ pub(crate) fn queued(server: &Server, connection: &Shared, length: usize) {
     }
 }
 
+/// Moves the queue of a connection to another server that serves it from now on, whose observer gets the next changes.
+pub(crate) fn queue_moved(from: &Server, to: &Server, connection: &Shared) {
+    let length = connection.reported_queue();
+    if length == 0 {
+        return;
+    }
+    queued(from, connection, 0);
+    queued(to, connection, length);
+}
+
 /// Reports messages that were dropped.
 pub(crate) fn dropped(server: &Server, count: usize) {
     if let Some(observer) = server.observer() {
@@ -109,7 +119,8 @@ pub(crate) fn session_ended(connection: &Shared) {
     if let Some((observer, stopwatch)) = connection.observer() {
         let mut session = Session::new(Role::Server, true);
         (session.revision, session.network) = (connection.lock().kernel.negotiated(), connection.network());
-        let end = SessionEnd::new(stopwatch.elapsed());
+        let mut end = SessionEnd::new(stopwatch.elapsed());
+        end.error = connection.end_error();
         observer.observe(&Observation::SessionEnded(&session, end));
     }
 }

@@ -17,6 +17,12 @@ impl Progress {
         Self { progress: progress.into(), total: None, message: None }
     }
 
+    /// Returns the current value, the total and the message.
+    #[must_use]
+    pub fn into_parts(self) -> (Number, Option<Number>, Option<String>) {
+        (self.progress, self.total, self.message)
+    }
+
     /// Sets the expected total.
     pub fn total(self, total: impl Into<Number>) -> Self {
         Self { total: Some(total.into()), ..self }

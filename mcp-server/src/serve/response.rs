@@ -4,6 +4,7 @@ use mcp_kernel::server::{Connection, Delivery, Responder};
 use mcp_types::{
     CallToolResult, CompleteResult, ErrorObject, GetPromptResult, InputRequiredResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, RawObject, ReadResourceResult,
+    SubscriptionFilter,
 };
 
 use crate::handlers::tool_result::RoundResult;
@@ -32,6 +33,9 @@ pub enum Response {
     InputRequired(Box<InputRequiredResult>),
     /// The kernel responds, after all layers: to `server/discover`, `logging/setLevel` and subscriptions.
     ByProtocol,
+    /// The kernel opens the listen stream of `subscriptions/listen` with this filter, which has what the client asked for and
+    /// may have. Layers can remove members.
+    Listening(Box<SubscriptionFilter>),
     /// The result of a method of an extension, or one of a raw handler (see [`Tool::from_raw`](crate::Tool::from_raw)) that
     /// does not have the type of its method.
     Other(RawObject),
@@ -58,6 +62,7 @@ impl Response {
             Self::Completion(result) => kernel.respond(responder, Ok(result)),
             Self::InputRequired(result) => kernel.respond(responder, Ok(*result)),
             Self::ByProtocol => kernel.respond_builtin(responder),
+            Self::Listening(filter) => kernel.respond_listening(responder, *filter),
             Self::Other(result) => kernel.respond_raw(responder, &result),
         }
     }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use mcp_kernel::PeerMisbehaved;
+use mcp_kernel::observe::OperationOutcome;
 use mcp_kernel::server::{Event, HandledMessage, RequestScope};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::meta::TraceContext;
@@ -32,9 +33,26 @@ fn excerpt(text: &str) -> &str {
 /// Its name contains the name of a tool, prompt or resource only if that is registered, so that clients cannot create names.
 /// All other text of a client is truncated.
 pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Shared, server: &Server) -> Span {
+    targeted_span(scope, Some(scope.id()), params, connection, server)
+}
+
+/// The span of a run of a task, as that of the call. The id is that of the task, which gives access to it.
+#[cfg(feature = "mrtr")]
+pub(crate) fn run_span(scope: &RequestScope, params: &PayloadBuf, connection: &Shared, server: &Server) -> Span {
+    targeted_span(scope, None, params, connection, server)
+}
+
+#[inline(always)]
+fn targeted_span(
+    scope: &RequestScope,
+    id: Option<&RequestId>,
+    params: &PayloadBuf,
+    connection: &Shared,
+    server: &Server,
+) -> Span {
     let method = scope.method().as_str();
     let (revision, trace) = (Some(scope.revision()), scope.trace_context());
-    let span = new_span(scope.method(), Some(scope.id()), revision, trace, connection, server);
+    let span = new_span(scope.method(), id, revision, trace, connection, server);
     if span.is_disabled() {
         return span;
     }
@@ -63,6 +81,12 @@ pub(crate) fn span(scope: &RequestScope, params: &PayloadBuf, connection: &Share
     span
 }
 
+/// The span of a listen stream, which has no target.
+pub(crate) fn listen_span(scope: &RequestScope, connection: &Shared, server: &Server) -> Span {
+    let (revision, trace) = (Some(scope.revision()), scope.trace_context());
+    new_span(scope.method(), Some(scope.id()), revision, trace, connection, server)
+}
+
 /// Creates the span of a message, without its target. It is a child of the client's span if the application connects them.
 fn new_span(
     method: &Method,
@@ -72,11 +96,34 @@ fn new_span(
     connection: &Shared,
     server: &Server,
 ) -> Span {
+    let span = message_span("server", method, id, revision, connection);
+    if !span.is_disabled() {
+        span.record("traceparent", trace.traceparent().map(excerpt));
+        if let Some(set_parent) = &server.hooks().trace_parent {
+            set_parent(&span, trace);
+        }
+    }
+    span
+}
+
+/// Creates the span of a request to the client, in the current one.
+pub(crate) fn sent_span(method: &Method, revision: Option<Revision>, connection: &Shared) -> Span {
+    message_span("client", method, None, revision, connection)
+}
+
+#[inline(always)]
+fn message_span(
+    kind: &'static str,
+    method: &Method,
+    id: Option<&RequestId>,
+    revision: Option<Revision>,
+    connection: &Shared,
+) -> Span {
     let span = tracing::info_span!(
         target: TARGET,
         "mcp.request",
         otel.name = span_name(method),
-        otel.kind = "server",
+        otel.kind = kind,
         mcp.method.name = excerpt(method.as_str()),
         mcp.protocol.version = revision.map(Revision::as_str),
         jsonrpc.request.id = id.map(RequestId::to_string).as_deref().map(excerpt),
@@ -88,15 +135,12 @@ fn new_span(
         mcp.session.id = field::Empty,
         // For middleware, as the id of a session is a secret to some applications. S4.104
         mcp.transport.session.id = field::Empty,
-        traceparent = trace.traceparent().map(excerpt),
+        traceparent = field::Empty,
         rpc.response.status_code = field::Empty,
         error.type = field::Empty,
     );
     if !span.is_disabled() {
         span.record("mcp.session.id", connection.token());
-        if let Some(set_parent) = &server.hooks().trace_parent {
-            set_parent(&span, trace);
-        }
     }
     span
 }
@@ -119,6 +163,7 @@ pub(crate) fn session_started(server: &Server, connection: &Shared) {
             mcp.protocol.version = field::Empty,
             network.transport = field::Empty,
             network.protocol.name = field::Empty,
+            error.type = field::Empty,
         );
         if !span.is_disabled() {
             span.record("mcp.session.id", connection.token());
@@ -137,12 +182,13 @@ pub(crate) fn session_ended(connection: &Shared) {
         span.record("mcp.protocol.version", revision.map(Revision::as_str));
         span.record("network.transport", network.transport_name());
         span.record("network.protocol.name", network.protocol_name());
+        span.record("error.type", connection.end_error());
     }
     observed::session_ended(connection);
 }
 
 /// Traces and reports a message that the kernel handled by itself.
-pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMessage) {
+pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMessage, received: Option<Stopwatch>) {
     let HandledMessage { method, id, revision, trace_context, error, .. } = message;
     let span = new_span(method, id.as_ref(), *revision, trace_context, connection, server);
     if !span.is_disabled() {
@@ -151,13 +197,36 @@ pub(crate) fn handled(server: &Server, connection: &Shared, message: &HandledMes
         }
         span.in_scope(|| tracing::trace!(target: TARGET, "handled without a handler"));
     }
-    observed::handled(server, connection, message);
+    // It was handled while it was received, unless that is measured.
+    let duration = received.map_or(Some(Duration::ZERO), Stopwatch::elapsed);
+    observed::handled(server, connection, message, duration);
+}
+
+/// Records that a request was cancelled.
+pub(crate) fn record_cancelled(span: &Span) {
+    end_span(span, OperationOutcome::Cancelled);
+}
+
+/// Records the id of a request to the client, which it gets when it is sent.
+pub(crate) fn record_id(span: &Span, id: Option<&RequestId>) {
+    span.record("jsonrpc.request.id", id.map(RequestId::to_string).as_deref());
+}
+
+/// Records how a request ended.
+pub(crate) fn end_span(span: &Span, outcome: OperationOutcome) {
+    if span.is_disabled() {
+        return;
+    }
+    if let Some(error) = outcome.error_type() {
+        span.record("error.type", &*error);
+        if let OperationOutcome::Error(_) = outcome {
+            span.record("rpc.response.status_code", &*error);
+        }
+    }
 }
 
 fn record_error(span: &Span, code: ErrorCode) {
-    let code = code.to_string();
-    span.record("rpc.response.status_code", code.as_str());
-    span.record("error.type", code.as_str());
+    end_span(span, OperationOutcome::Error(code));
 }
 
 /// The maximum length of a name or URI that is decoded for a span, in bytes.
@@ -193,7 +262,7 @@ impl Stopwatch {
 /// Traces that a handler was dropped because its request was cancelled.
 pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
     trace_handler_end(span, ctx, Outcome::Cancelled);
-    span.record("error.type", "cancelled");
+    record_cancelled(span);
     observed::ended(ctx, Outcome::Cancelled, None);
 }
 
@@ -212,12 +281,14 @@ fn trace_handler_end(span: &Span, ctx: &RequestContext, outcome: Outcome) {
 pub(crate) fn end(span: &Span, ctx: &RequestContext, outcome: Outcome, served: &Result<Response, ErrorObject>) {
     trace_handler_end(span, ctx, outcome);
     observed::ended(ctx, outcome, Some(served));
-    if span.is_disabled() {
-        return;
-    }
+    record_end(span, served);
+}
+
+/// Records the error of a request in its span.
+pub(crate) fn record_end(span: &Span, served: &Result<Response, ErrorObject>) {
     match served {
         Ok(Response::ToolCall(result)) if result.is_error == Some(true) => {
-            span.record("error.type", "tool_error");
+            end_span(span, OperationOutcome::ToolError);
         }
         Ok(_) => {}
         Err(error) => record_error(span, error.code),

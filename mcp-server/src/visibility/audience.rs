@@ -1,5 +1,7 @@
 //! The clients that are notified of a change.
 
+use std::sync::Arc;
+
 use mcp_kernel::server::Principal;
 
 use crate::connection::handle::ConnectionHandle;
@@ -30,6 +32,7 @@ pub(crate) enum Members {
     All,
     Principal(Principal),
     Connection(ConnectionHandle),
+    Named(Arc<str>),
     Matching(Predicate),
 }
 
@@ -46,14 +49,24 @@ impl Audience {
         Self(Members::Principal(principal))
     }
 
-    /// The client of one connection.
+    /// The client of one connection, which belongs to one instance.
     #[must_use]
     pub fn connection(connection: &ConnectionHandle) -> Self {
         Self(Members::Connection(connection.clone()))
     }
 
+    /// The clients for which the predicate of this name returns `true`, which each instance of the server has
+    /// ([`ServerBuilder::audience`](crate::ServerBuilder::audience)). At an instance without one, no client is notified.
+    #[must_use]
+    pub fn named(name: impl Into<Arc<str>>) -> Self {
+        Self(Members::Named(name.into()))
+    }
+
     /// The clients for which `predicate` returns `true`. It is called without a lock; if it panics, the client is not
     /// notified.
+    ///
+    /// A function cannot travel over a [bus](crate::bus), so clients of other instances are not notified. Use
+    /// [`named`](Self::named) for them.
     #[must_use]
     pub fn matching(predicate: impl Fn(&Viewer<'_>) -> bool + Send + Sync + 'static) -> Self {
         Self(Members::Matching(Predicate::new(predicate)))
@@ -64,6 +77,7 @@ impl Audience {
             Members::All => true,
             Members::Principal(principal) => viewer.principal() == Some(principal),
             Members::Connection(connection) => viewer.connection().is_same(connection),
+            Members::Named(name) => viewer.server().settings().audience(name).is_some_and(|it| it.admits(viewer)),
             Members::Matching(predicate) => predicate.admits(viewer),
         }
     }
@@ -75,6 +89,7 @@ impl std::fmt::Debug for Audience {
             Members::All => f.write_str("Audience::all"),
             Members::Principal(principal) => f.debug_tuple("Audience::principal").field(principal).finish(),
             Members::Connection(connection) => f.debug_tuple("Audience::connection").field(connection).finish(),
+            Members::Named(name) => f.debug_tuple("Audience::named").field(name).finish(),
             Members::Matching(_) => f.write_str("Audience::matching"),
         }
     }

@@ -5,6 +5,7 @@ mod audience;
 #[cfg(feature = "blocking")]
 mod blocking;
 mod building;
+mod buses;
 mod changes;
 mod connections;
 mod driving;
@@ -25,6 +26,8 @@ mod observing;
 mod prompts;
 mod raw;
 mod registries;
+#[cfg(feature = "mrtr")]
+mod replays;
 mod resources;
 #[cfg(feature = "mrtr")]
 mod rounds;

@@ -1,9 +1,13 @@
 //! What an observer learns of a server.
 
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mcp_kernel::observe::{Observation, Observer, OperationOutcome};
 use mcp_server::middleware::{self, Next};
 use mcp_server::types::{InputRequiredResult, Revision};
-use mcp_server::{Connection, Limits, NoArguments, Server, prompt, tool};
-use mcp_testkit::envelope::modern_request;
+use mcp_server::{Connection, Handshake, Limits, NoArguments, Server, prompt, tool};
+use mcp_testkit::envelope::{initialize, initialized, modern_request, request};
 use mcp_testkit::{Gate, Recorder, ScriptedClient};
 use serde_json::json;
 
@@ -120,7 +124,12 @@ fn every_request_ends_once() {
     assert_eq!((observed.recorder.operations(), observed.recorder.queued()), (2, 0));
     assert_eq!(
         observed.ends(),
-        ["notifications/cancelled: Completed", "tools/call wait: Cancelled", "notifications/cancelled: Completed"]
+        [
+            "tools/call wait: Cancelled",
+            "notifications/cancelled: Completed",
+            "tools/call wait: Cancelled",
+            "notifications/cancelled: Completed",
+        ]
     );
     observed.gate.open();
     client.run();
@@ -139,6 +148,126 @@ fn every_request_ends_once() {
     drop(client);
     assert_eq!(observed.ends(), ["tools/call wait: Cancelled", "session: Completed"]);
     assert_eq!((observed.recorder.operations(), observed.recorder.sessions()), (0, 0));
+}
+
+/// Records how long operations took.
+#[derive(Default)]
+struct Durations(Mutex<Vec<(String, OperationOutcome, Duration)>>);
+
+impl Observer for Durations {
+    fn observe(&self, observation: &Observation<'_>) {
+        if let Observation::OperationEnded(operation, end) = observation {
+            let method = operation.method.as_str().to_owned();
+            let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            ended.push((method, end.outcome, end.duration.expect("a clock")));
+        }
+    }
+}
+
+/// The least that a duration has which begins before a pause.
+const PAUSE: Duration = Duration::from_millis(2);
+
+#[expect(clippy::disallowed_methods, reason = "durations are measured with the real clock")]
+fn pause() {
+    std::thread::sleep(PAUSE);
+}
+
+/// The duration of a request begins when it is received: the time in the queue is part of it, and that of a decision about
+/// the handshake.
+// covers: S4.107
+#[test]
+fn durations_begin_with_the_receipt() {
+    let durations = Arc::new(Durations::default());
+    let taken = |durations: &Durations| std::mem::take(&mut *durations.0.lock().unwrap());
+    let (gate, decision) = (Gate::default(), Gate::default());
+    let (waiting, deciding) = (gate.clone(), decision.clone());
+    let server = server(|server| {
+        let mut limits = Limits::default();
+        limits.max_in_flight = 1;
+        let wait = tool("wait", move |_, _: NoArguments| {
+            let gate = waiting.clone();
+            async move {
+                gate.wait().await;
+                "waited"
+            }
+        });
+        server.observer(durations.clone()).limits(limits).tool(wait).on_initialize(move |handshake: Handshake| {
+            let gate = deciding.clone();
+            async move {
+                gate.wait().await;
+                Ok(handshake.server().clone())
+            }
+        })
+    });
+    let connection = Connection::long_lived(&server);
+    let mut client = ScriptedClient::on_connection(connection, LEGACY[3], json!({}));
+    client.send(&initialize(90, LEGACY[3].as_str(), json!({})));
+    client.run();
+    pause();
+    decision.open();
+    client.run();
+    let ended = taken(&durations);
+    assert!(matches!(&ended[..], [(method, _, taken)] if method == "initialize" && *taken >= PAUSE), "{ended:?}");
+    client.send(&initialized());
+    client.send(&request(91, "ping", json!({})));
+    let ended = taken(&durations);
+    assert!(ended.len() == 2 && ended.iter().all(|(_, _, taken)| *taken > Duration::ZERO), "{ended:?}");
+
+    let _running = client.start_tool("wait");
+    let (cancelled, _queued) = (client.start_tool("wait"), client.start_tool("wait"));
+    pause();
+    client.cancel(cancelled);
+    client.run();
+    let ended = taken(&durations);
+    assert_eq!((&*ended[0].0, ended[0].1), ("tools/call", OperationOutcome::Cancelled));
+    assert!(ended[0].2 >= PAUSE, "{ended:?}");
+    gate.open();
+    client.run();
+    let ended = taken(&durations);
+    assert!(ended.len() == 2 && ended.iter().all(|(_, _, taken)| *taken >= PAUSE), "{ended:?}");
+}
+
+/// A connection that a handshake moves to another server takes its queue along: the observer of either counts what waits
+/// for it, and neither keeps a request that was served.
+#[test]
+fn the_queue_moves_with_the_connection() {
+    for is_observed in [true, false] {
+        let (first, second) = (Recorder::default(), Recorder::default());
+        let gate = Gate::default();
+        let build = |recorder: Option<&Recorder>| {
+            let waiting = gate.clone();
+            let wait = tool("wait", move |_, _: NoArguments| {
+                let gate = waiting.clone();
+                async move {
+                    gate.wait().await;
+                    "waited"
+                }
+            });
+            let mut limits = Limits::default();
+            limits.max_in_flight = 1;
+            let builder = Server::builder("demo", "1.0").limits(limits).tool(wait);
+            match recorder {
+                Some(recorder) => builder.observer(recorder.observer()),
+                None => builder,
+            }
+        };
+        let other = build(is_observed.then_some(&second)).build().unwrap();
+        let choosing = build(Some(&first)).on_initialize(move |_| std::future::ready(Ok(other.clone())));
+        let connection = Connection::long_lived(&choosing.build().unwrap());
+        let mut client = ScriptedClient::on_connection(connection, LEGACY[3], json!({}));
+        for id in 80..83 {
+            client.send(&modern_request(id, "tools/call", json!({ "name": "wait" })));
+        }
+        client.run();
+        assert_eq!((first.queued(), second.queued()), (2, 0));
+        client.send(&initialize(90, LEGACY[3].as_str(), json!({})));
+        client.run();
+        assert_eq!((first.queued(), second.queued()), (0, if is_observed { 2 } else { 0 }));
+        gate.open();
+        client.run();
+        assert_eq!((first.queued(), second.queued()), (0, 0));
+        assert_eq!((first.operations(), second.operations()), (0, 0));
+    }
 }
 
 /// A listen stream is an operation that lasts.
@@ -202,7 +331,7 @@ fn middleware_adds_the_session_id_of_the_transport() {
         }))
     });
     let seen = watch(|| {
-        let connection = Connection::long_lived(&server).session_id(std::sync::Arc::new("the-session"));
+        let connection = Connection::long_lived(&server).session_id(Arc::new("the-session"));
         let mut client = ScriptedClient::on_connection(connection, LEGACY[3], json!({}));
         client.initialize();
         client.call("tools/call", json!({ "name": "add" }));

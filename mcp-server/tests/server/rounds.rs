@@ -22,15 +22,15 @@ use crate::servers::{MODERN, server};
 const ASKABLE: Revision = Revision::V2025_11_25;
 
 #[derive(Deserialize, JsonSchema)]
-struct Name {
-    name: String,
+pub(crate) struct Name {
+    pub(crate) name: String,
 }
 
-fn everything() -> Value {
+pub(crate) fn everything() -> Value {
     json!({ "elicitation": {}, "sampling": {}, "roots": {} })
 }
 
-fn accepts(name: &str) -> Value {
+pub(crate) fn accepts(name: &str) -> Value {
     json!({ "action": "accept", "content": { "name": name } })
 }
 
@@ -59,7 +59,7 @@ fn order(steps: &Arc<AtomicU32>) -> impl FnOnce(ServerBuilder) -> ServerBuilder 
 }
 
 /// The parameters of the next round: the answers to all questions, and the state.
-fn retry(mut params: Value, asked: &Value, mut answer: impl FnMut(&str) -> Value) -> Value {
+pub(crate) fn retry(mut params: Value, asked: &Value, mut answer: impl FnMut(&str) -> Value) -> Value {
     let questions = asked["inputRequests"].as_object().expect("questions");
     let answers: serde_json::Map<_, _> = questions.keys().map(|key| (key.clone(), answer(key))).collect();
     params["inputResponses"] = answers.into();
@@ -443,7 +443,7 @@ fn states_of_the_application_are_sealed() {
     let server = server(|server| {
         let question = || ElicitRequestFormParams::new("Who?", RequestedSchema::new(OrderedMap::new()));
         server.tool(tool("ask", move |ctx: RequestContext, _: NoArguments| async move {
-            let Some(round) = ctx.sealed_state::<u32>()? else {
+            let Some(round) = ctx.sealed_state::<u32>().await? else {
                 let asks =
                     ctx.input_required().input_request("who", question()).raw_state(ctx.seal_state(&7)?).build()?;
                 return Ok(asks.into());

@@ -244,6 +244,37 @@ fn items_that_are_added_later_need_their_scopes_everywhere() {
     }
 }
 
+/// Sends two requests with one id before the first is handled. Returns whether both succeed, as the kernel responds at once.
+fn is_served_by_kernel(client: &mut ScriptedClient) -> bool {
+    let subscribe = client.build_request("resources/subscribe", json!({ "uri": "open://1" }));
+    let mut unsubscribe = subscribe.clone();
+    unsubscribe["method"] = json!("resources/unsubscribe");
+    client.send(&subscribe);
+    client.send(&unsubscribe);
+    client.run();
+    let responses = [client.response_to(subscribe["id"].clone()), client.response_to(subscribe["id"].clone())];
+    responses.iter().all(|response| response.get("result").is_some())
+}
+
+/// The kernel responds to subscriptions as long as no resource needs a scope, also for connections that are open when one is added.
+// covers: AU-9, AU-15
+#[test]
+fn only_scopes_of_resources_take_subscriptions_from_the_kernel() {
+    let open = || text_resource("open://1", "open", "contents");
+    let book = || text_resource("books://1", "book", "contents").requires_scope("books:read");
+    let server = server(|server| server.resource_subscriptions().resource(open()));
+    let mut without = client(&server, Revision::V2025_11_25, Some(&["books"]));
+    assert!(is_served_by_kernel(&mut without));
+    server.update(|registry| registry.add_resource(text_resource("open://2", "other", "contents"))).unwrap();
+    assert!(is_served_by_kernel(&mut without));
+    server.update(|registry| registry.add_resource(book())).unwrap();
+    assert!(!is_served_by_kernel(&mut without));
+    let subscribe = json!({ "uri": "books://1" });
+    assert_eq!(scopes_of(&mut without, "resources/subscribe", subscribe), json!(["books:read"]));
+    let later = crate::servers::server(|server| server.resource_subscriptions().resource(open()).resource(book()));
+    assert!(!is_served_by_kernel(&mut client(&later, Revision::V2025_11_25, None)));
+}
+
 /// Updates are sent to those who may read the resource when it changes, and not to those who could subscribe to it before it
 /// needed a scope.
 // covers: AU-9, AU-15

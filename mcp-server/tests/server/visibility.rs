@@ -26,7 +26,7 @@ pub(crate) fn client_of(server: &Server, revision: Revision, subject: &str) -> S
     client
 }
 
-fn is_alice(viewer: &Viewer<'_>) -> bool {
+pub(crate) fn is_alice(viewer: &Viewer<'_>) -> bool {
     viewer.principal() == Some(&principal("alice"))
 }
 

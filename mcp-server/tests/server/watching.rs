@@ -1,120 +1,17 @@
-//! What operators see: spans and events, with a subscriber of the test's own.
-
-use std::cell::RefCell;
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Once;
+//! What operators see: spans and events.
 
 use mcp_server::types::{ErrorObject, InputRequiredResult, Revision};
 use mcp_server::{Connection, NoArguments, RequestContext, Server, prompt, text_resource, tool};
-use mcp_testkit::{Gate, ScriptedClient};
+pub(crate) use mcp_testkit::TraceFields as Fields;
+use mcp_testkit::{Gate, ScriptedClient, TraceRecorder, Traces};
 use serde_json::{Value, json};
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::Interest;
-use tracing::{Event, Level, Metadata, Subscriber};
-use tracing_core::span::Current;
+use tracing::Level;
 
 use crate::servers::{LEGACY, MODERN, fails, server};
 
-/// The fields of a span or an event, as text.
-pub(crate) type Fields = BTreeMap<&'static str, String>;
-
-/// Keeps everything that it is told on a thread that watches.
-///
-/// There is one for all tests: what `tracing` remembers of a span depends on who was asked first.
-struct Watcher;
-
-#[derive(Default)]
-pub(crate) struct Seen {
-    pub(crate) spans: Vec<Fields>,
-    /// The events, with the span that each happened in.
-    pub(crate) events: Vec<(Option<u64>, Fields)>,
-    entered: Vec<u64>,
-    metadata: Vec<&'static Metadata<'static>>,
-}
-
-thread_local! {
-    static SEEN: RefCell<Option<Seen>> = const { RefCell::new(None) };
-}
-
 /// Runs something and returns what there was to see.
-pub(crate) fn watch(run: impl FnOnce()) -> Seen {
-    static ONCE: Once = Once::new();
-    ONCE.call_once(|| tracing::subscriber::set_global_default(Watcher).expect("no other subscriber"));
-    SEEN.set(Some(Seen::default()));
-    run();
-    let seen = SEEN.take().expect("nobody else takes it");
-    assert!(seen.entered.is_empty(), "all spans were left");
-    seen
-}
-
-fn with_seen<R: Default>(note: impl FnOnce(&mut Seen) -> R) -> R {
-    SEEN.with_borrow_mut(|seen| seen.as_mut().map(note).unwrap_or_default())
-}
-
-struct Reader<'a>(&'a mut Fields);
-
-impl Visit for Reader<'_> {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.0.insert(field.name(), value.to_owned());
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        self.0.insert(field.name(), format!("{value:?}"));
-    }
-}
-
-impl Subscriber for Watcher {
-    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
-        Interest::sometimes()
-    }
-
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.target() == "mcp" && SEEN.with_borrow(Option::is_some)
-    }
-
-    fn new_span(&self, attributes: &Attributes<'_>) -> Id {
-        let mut fields = Fields::from([("span", attributes.metadata().name().to_owned())]);
-        attributes.record(&mut Reader(&mut fields));
-        let number = with_seen(|seen| {
-            seen.spans.push(fields);
-            seen.metadata.push(attributes.metadata());
-            seen.spans.len() as u64
-        });
-        Id::from_u64(number)
-    }
-
-    fn record(&self, span: &Id, values: &Record<'_>) {
-        let index = usize::try_from(span.into_u64()).expect("a small number") - 1;
-        with_seen(|seen| values.record(&mut Reader(&mut seen.spans[index])));
-    }
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut fields = Fields::from([("level", event.metadata().level().to_string())]);
-        event.record(&mut Reader(&mut fields));
-        let parent = event.parent().map(Id::into_u64);
-        with_seen(|seen| seen.events.push((parent.or_else(|| seen.entered.last().copied()), fields)));
-    }
-
-    fn enter(&self, span: &Id) {
-        with_seen(|seen| seen.entered.push(span.into_u64()));
-    }
-
-    fn current_span(&self) -> Current {
-        with_seen(|seen| {
-            let number = *seen.entered.last()?;
-            let index = usize::try_from(number).expect("a small number") - 1;
-            Some(Current::new(Id::from_u64(number), seen.metadata[index]))
-        })
-        .unwrap_or_else(Current::none)
-    }
-
-    fn exit(&self, _: &Id) {
-        with_seen(|seen| seen.entered.pop());
-    }
+pub(crate) fn watch(run: impl FnOnce()) -> Traces {
+    TraceRecorder::record(run)
 }
 
 fn watched() -> Server {
@@ -202,7 +99,7 @@ fn sec_12_spans_do_not_grow_with_the_text_of_clients() {
     let waits = tool("wait", async |_, _: NoArguments| std::future::pending::<&str>().await);
     let mut client = ScriptedClient::new(&server(|server| server.tool(waits)), LEGACY[3]);
     let (id, reason) = ("i".repeat(1_000), "r".repeat(100_000));
-    let Seen { spans, events, .. } = watch(|| {
+    let Traces { spans, events, .. } = watch(|| {
         client.send(&json!({ "jsonrpc": "2.0", "id": 7, "method": "x".repeat(100_000) }));
         client.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": "wait" } }));
         client.run();
@@ -248,7 +145,7 @@ fn handlers_run_in_their_spans() {
         }
     });
     let mut client = ScriptedClient::new(&server(|server| server.tool(wait)), MODERN);
-    let Seen { spans, events, .. } = watch(|| {
+    let Traces { spans, events, .. } = watch(|| {
         client.start_tool("wait");
         client.start_tool("wait");
         gate.open();
@@ -308,7 +205,7 @@ fn ordinary_requests_are_quiet() {
 }
 
 /// What was told about the ends of handlers: methods and outcomes.
-fn ends(seen: &Seen) -> Vec<(&str, &str)> {
+fn ends(seen: &Traces) -> Vec<(&str, &str)> {
     let ended = seen.events.iter().filter(|(_, fields)| fields.get("message").is_some_and(|it| it.contains("ended")));
     ended
         .map(|(span, fields)| {

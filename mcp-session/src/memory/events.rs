@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use mcp_kernel::observe::MetricSource;
 use tokio::time::Instant;
 
 use super::event_limits::{EventUsage, MemoryEventLimits};
 use crate::id_map::IdMap;
 use crate::slab::{Link, List, Slab, shrink};
-use crate::{EventStore, Replay, SessionId, StoreError, StoredEvent};
+use crate::{DroppedEvents, EventStore, Replay, SessionId, StoreError, StoredEvent};
 
 /// An [`EventStore`] in memory. Clones share the events.
 ///
@@ -31,6 +32,7 @@ struct Log {
     sessions: IdMap<SessionId, Session>,
     all: List,
     usage: EventUsage,
+    dropped: DroppedEvents,
     /// The sessions that ended last, whose events are refused.
     ended: VecDeque<SessionId>,
 }
@@ -70,7 +72,7 @@ impl MemoryEventStore {
     #[must_use]
     pub fn usage(&self) -> EventUsage {
         let log = self.0.log();
-        EventUsage { sessions: log.sessions.len(), ..log.usage }
+        EventUsage { sessions: log.sessions.len(), dropped: log.dropped.count(), ..log.usage }
     }
 }
 
@@ -97,6 +99,10 @@ impl EventStore for MemoryEventStore {
         log.forget(session);
         log.end(session);
     }
+
+    fn metrics(&self) -> Option<Arc<dyn MetricSource>> {
+        Some(self.0.log().dropped.source())
+    }
 }
 
 impl Shared {
@@ -107,8 +113,15 @@ impl Shared {
 
 impl Default for Log {
     fn default() -> Self {
-        let usage = EventUsage::default();
-        Self { events: Slab::new(), sessions: IdMap::default(), all: List::EMPTY, usage, ended: VecDeque::new() }
+        let (usage, dropped) = (EventUsage::default(), DroppedEvents::default());
+        Self {
+            events: Slab::new(),
+            sessions: IdMap::default(),
+            all: List::EMPTY,
+            usage,
+            dropped,
+            ended: VecDeque::new(),
+        }
     }
 }
 
@@ -214,7 +227,7 @@ impl Log {
         let Some(event) = self.events.get(slot) else { return };
         let (id, number, size) = (event.stream, event.number, size(&event.message));
         let session_id = event.session;
-        self.usage.dropped += 1;
+        self.dropped.add_one();
         self.usage.events -= 1;
         self.usage.bytes -= size;
         if let Some(session) = self.sessions.get_mut(&session_id) {

@@ -1,12 +1,13 @@
 //! The counters and current numbers for operators.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcp_kernel::observe::{
-    Gauge, Gauges, Observation, Observer, Operation, OperationEnd, OperationOutcome, Refused, Role, Session,
-    SessionEnd, StreamKind,
+    MetricSource, Observation, Observer, Operation, OperationEnd, OperationOutcome, Refused, Role, Session, SessionEnd,
+    SourceMetric, StreamKind,
 };
 use mcp_telemetry::METRIC_NAMES;
 use mcp_types::Method;
@@ -18,17 +19,35 @@ fn end() -> OperationEnd {
 }
 
 /// A transport's values.
-struct Source;
+#[derive(Default)]
+struct Source {
+    is_ended: AtomicBool,
+}
 
-impl Gauges for Source {
-    fn read(&self, report: &mut dyn FnMut(Gauge, u64)) {
-        report(Gauge::ActiveSessions, 1);
-        report(Gauge::IdleSessions, 2);
-        report(Gauge::IdleSessionBytes, 3);
-        report(Gauge::SessionsEnded("idle"), 4);
-        report(Gauge::SessionsRefused("unknown"), 5);
-        report(Gauge::EventsReplayed, 6);
-        report(Gauge::EventsLost, 7);
+impl MetricSource for Source {
+    fn read(&self, report: &mut dyn FnMut(SourceMetric, u64)) {
+        if !self.is_ended() {
+            report(SourceMetric::ActiveSessions, 1);
+            report(SourceMetric::IdleSessions, 2);
+            report(SourceMetric::IdleSessionBytes, 3);
+            report(SourceMetric::WorkingTasks, 9);
+            report(SourceMetric::WaitingTasks, 10);
+        }
+        report(SourceMetric::SessionsEnded("idle"), 4);
+        report(SourceMetric::SessionsRefused("unknown"), 5);
+        report(SourceMetric::EventsReplayed, 6);
+        report(SourceMetric::EventsLost, 7);
+        report(SourceMetric::EventsDropped, 8);
+        report(SourceMetric::TasksCreated, 11);
+        report(SourceMetric::TasksFinished("completed"), 12);
+        report(SourceMetric::TasksFinished("failed"), 13);
+        report(SourceMetric::TasksRefused("full"), 14);
+        report(SourceMetric::TaskInputRounds, 15);
+        report(SourceMetric::TasksTakenOver, 16);
+    }
+
+    fn is_ended(&self) -> bool {
+        self.is_ended.load(Ordering::Relaxed)
     }
 }
 
@@ -61,8 +80,7 @@ fn every_observation_is_counted() {
     metrics.observe(&Observation::ChildRestarted);
     metrics.observe(&Observation::Login { is_successful: true });
     metrics.observe(&Observation::TokenRefresh { is_successful: false });
-    let source: Arc<dyn Gauges> = Arc::new(Source);
-    metrics.watch(Arc::downgrade(&source));
+    metrics.watch(Arc::new(Source::default()));
 
     let expected: &[(&str, &[(&str, Point)])] = &[
         ("mcp.client.active_requests", &[("mcp.method.name=tools/call", number(2))]),
@@ -73,6 +91,7 @@ fn every_observation_is_counted() {
         ("mcp.client.session.count", &[("", number(1))]),
         ("mcp.client.token_refreshes", &[("mcp.is_successful=false", counter(1))]),
         ("mcp.server.active_requests", &[("mcp.method.name=tools/call", number(2))]),
+        ("mcp.server.dropped_events", &[("", counter(8))]),
         ("mcp.server.dropped_messages", &[("", counter(4))]),
         (
             "mcp.server.http_session.count",
@@ -96,6 +115,18 @@ fn every_observation_is_counted() {
                 ("mcp.stream.kind=standalone", number(1)),
             ],
         ),
+        (
+            "mcp.server.task.count",
+            &[("mcp.task.status=input_required", number(10)), ("mcp.task.status=working", number(9))],
+        ),
+        ("mcp.server.task.created", &[("", counter(11))]),
+        (
+            "mcp.server.task.finished",
+            &[("mcp.task.status=completed", counter(12)), ("mcp.task.status=failed", counter(13))],
+        ),
+        ("mcp.server.task.input_rounds", &[("", counter(15))]),
+        ("mcp.server.task.refused", &[("mcp.task.reason=full", counter(14))]),
+        ("mcp.server.task.taken_over", &[("", counter(16))]),
     ];
     let mut collected = collector.collect();
     let names: BTreeSet<&str> = collected.keys().map(String::as_str).collect();
@@ -135,11 +166,10 @@ fn a_notification_does_not_change_the_number_of_requests() {
 fn a_source_that_ended_is_forgotten() {
     let collector = Collector::new();
     let metrics = collector.metrics();
-    let source: Arc<dyn Gauges> = Arc::new(Source);
-    let weak: Weak<dyn Gauges> = Arc::downgrade(&source);
-    metrics.watch(weak);
+    let source = Arc::new(Source::default());
+    metrics.watch(source.clone());
     assert_eq!(collector.points("mcp.server.http_session.count").len(), 2);
-    drop(source);
+    source.is_ended.store(true, Ordering::Relaxed);
     assert!(collector.points("mcp.server.http_session.count").is_empty());
     assert_eq!(collector.points("mcp.server.lost_events")[""], counter(7), "a counter does not decrease");
 }

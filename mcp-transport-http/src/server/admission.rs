@@ -1,9 +1,7 @@
 //! Limits on concurrent requests, listen streams, lookups and uploads.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use http::header::CONTENT_TYPE;
 use http::{Response, StatusCode};
@@ -11,6 +9,7 @@ use mcp_server::Principal;
 
 use super::body::ResponseBody;
 use super::options::HttpOptions;
+use super::principal_counts::PrincipalCounts;
 use super::refusal::Refusal;
 
 /// Counts what is in flight.
@@ -26,7 +25,13 @@ pub(crate) struct Admission {
 #[derive(Default)]
 struct Counter {
     all: AtomicUsize,
-    by_principal: Mutex<HashMap<Principal, usize>>,
+    by_principal: Mutex<PrincipalCounts>,
+}
+
+impl Counter {
+    fn by_principal(&self) -> MutexGuard<'_, PrincipalCounts> {
+        self.by_principal.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What a permit is for.
@@ -88,16 +93,9 @@ impl Admission {
         }
         let mut permit = self.permit(kind, count);
         if let Some(principal) = principal {
-            let mut by_principal = counter.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
-            let taken = by_principal.entry(principal.clone()).or_default();
-            if *taken + count > most_of_one {
-                if *taken == 0 {
-                    by_principal.remove(principal);
-                }
-                drop(by_principal);
+            if !counter.by_principal().try_add(principal, count, most_of_one) {
                 return Err(Refusal::busy(StatusCode::TOO_MANY_REQUESTS, one, options.retry_after));
             }
-            *taken += count;
             permit.principal = Some(principal.clone());
         }
         Ok(permit)
@@ -156,8 +154,7 @@ impl Permit {
         let counter = admission.counter(*kind);
         counter.all.fetch_add(*count, Ordering::Relaxed);
         if let Some(principal) = principal {
-            let mut by_principal = counter.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
-            *by_principal.entry(principal.clone()).or_default() += count;
+            counter.by_principal().try_add(principal, *count, usize::MAX);
         }
         Self { admission: Arc::clone(admission), kind: *kind, count: *count, principal: principal.clone() }
     }
@@ -168,13 +165,7 @@ impl Drop for Permit {
         let counter = self.admission.counter(self.kind);
         counter.all.fetch_sub(self.count, Ordering::Relaxed);
         if let Some(principal) = self.principal.take() {
-            let mut by_principal = counter.by_principal.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Entry::Occupied(mut taken) = by_principal.entry(principal) {
-                *taken.get_mut() -= self.count;
-                if *taken.get() == 0 {
-                    taken.remove();
-                }
-            }
+            counter.by_principal().subtract(&principal, self.count);
         }
     }
 }
@@ -209,7 +200,7 @@ mod tests {
         drop((one, three, four, listener, upload));
         assert_eq!(admission.requests.all.load(Ordering::Relaxed), 0);
         assert_eq!(admission.listen_streams.all.load(Ordering::Relaxed), 0);
-        assert!(admission.requests.by_principal.lock().unwrap().is_empty());
+        assert!(admission.requests.by_principal().is_empty());
         assert!(admission.admit_upload(&options).is_ok());
     }
 }

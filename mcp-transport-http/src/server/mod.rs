@@ -9,6 +9,7 @@ mod legacy_sse;
 mod observed;
 mod options;
 mod pacer;
+mod principal_counts;
 mod refusal;
 mod response_future;
 mod service;

@@ -1,12 +1,14 @@
 //! Reports streams, refusals and sessions to the observer of a server.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use http::StatusCode;
-use mcp_kernel::observe::{Gauge, Gauges, Observation, Observer, Refused, StreamKind};
-use mcp_session::{EndReason, SessionError};
+use mcp_kernel::observe::{MetricSource, Observation, Observer, Refused, SourceMetric, StreamKind};
+use mcp_session::{EndReason, LiveMetrics, SessionError};
 
 use super::service::Inner;
+use super::stateful::SessionCounters;
 
 /// An event stream that was reported as opened. It is reported as closed when it is dropped.
 pub(crate) struct ObservedStream {
@@ -44,20 +46,29 @@ impl Inner {
     }
 }
 
-/// The current values of sessions.
-impl Gauges for Inner {
-    fn read(&self, report: &mut dyn FnMut(Gauge, u64)) {
-        let Some(metrics) = self.sessions.as_ref().map(|sessions| sessions.metrics()) else { return };
-        report(Gauge::ActiveSessions, metrics.active as u64);
-        report(Gauge::IdleSessions, metrics.idle as u64);
-        report(Gauge::IdleSessionBytes, metrics.idle_bytes as u64);
+/// The metrics of sessions. It keeps neither the sessions nor the service.
+pub(crate) struct SessionSource {
+    pub(crate) metrics: Arc<LiveMetrics>,
+    pub(crate) counters: Arc<SessionCounters>,
+}
+
+impl MetricSource for SessionSource {
+    fn read(&self, report: &mut dyn FnMut(SourceMetric, u64)) {
+        let metrics = self.metrics.read();
+        report(SourceMetric::ActiveSessions, metrics.active as u64);
+        report(SourceMetric::IdleSessions, metrics.idle as u64);
+        report(SourceMetric::IdleSessionBytes, metrics.idle_bytes as u64);
         for reason in EndReason::ALL.iter().copied() {
-            report(Gauge::SessionsEnded(reason.as_str()), metrics.ended(reason));
+            report(SourceMetric::SessionsEnded(reason.as_str()), metrics.ended(reason));
         }
         for reason in SessionError::ALL.iter().copied() {
-            report(Gauge::SessionsRefused(reason.as_str()), metrics.refused(reason));
+            report(SourceMetric::SessionsRefused(reason.as_str()), metrics.refused(reason));
         }
-        report(Gauge::EventsReplayed, metrics.replayed);
-        report(Gauge::EventsLost, metrics.dropped_messages);
+        report(SourceMetric::EventsReplayed, self.counters.replayed.load(Ordering::Relaxed));
+        report(SourceMetric::EventsLost, self.counters.dropped_messages.load(Ordering::Relaxed));
+    }
+
+    fn is_ended(&self) -> bool {
+        self.metrics.is_final()
     }
 }

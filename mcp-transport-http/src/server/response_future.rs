@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use http::request::Parts;
-use http::{HeaderMap, Method as Verb, Response, StatusCode};
+use http::{Extensions, HeaderMap, Method as Verb, Response, StatusCode};
 use http_body::Body;
 use mcp_kernel::server::{Failure, Transmit};
 use mcp_server::{BoxFuture, InsufficientScope, Observer, Server};
@@ -112,8 +112,11 @@ impl<B: Body> ResponseFuture<B> {
                                 false => status_of(*era, message.failure),
                             };
                             let (permit, parts) = (source.take_permit(), source.take_parts());
-                            let headers = this.stage.finish(parts);
+                            let (headers, extensions) = this.stage.finish(parts);
                             let mut response = json_with_headers(status, message.message, permit, headers);
+                            if let Some(extensions) = extensions {
+                                *response.extensions_mut() = extensions;
+                            }
                             if let Some(needed) = needed {
                                 // The layer that verifies tokens writes the challenge.
                                 response.extensions_mut().insert(needed);
@@ -123,8 +126,12 @@ impl<B: Body> ResponseFuture<B> {
                         ResponseStart::Stream(StreamPoll::Events) if source.is_over() => {
                             let body = ResponseBody::full(events, source.take_permit());
                             let parts = source.take_parts();
-                            let headers = this.stage.finish(parts);
-                            return Poll::Ready(Ok(event_stream_with_headers(body, headers)));
+                            let (headers, extensions) = this.stage.finish(parts);
+                            let mut response = event_stream_with_headers(body, headers);
+                            if let Some(extensions) = extensions {
+                                *response.extensions_mut() = extensions;
+                            }
+                            return Poll::Ready(Ok(response));
                         }
                         ResponseStart::Stream(StreamPoll::End) => Ok(accepted()),
                         ResponseStart::Stream(news) => {
@@ -173,10 +180,10 @@ impl ResponseStage {
         }
     }
 
-    /// Drops a request that is over, with all that its handler used; returns headers for its response.
-    fn finish(&mut self, parts: Option<Arc<Parts>>) -> HeaderMap {
+    /// Drops a request that is over, with all that its handler used; returns headers and extensions for its response.
+    fn finish(&mut self, parts: Option<Arc<Parts>>) -> (HeaderMap, Option<Extensions>) {
         *self = Self::Finished(None);
-        reused_headers(parts)
+        reused_maps(parts)
     }
 }
 
@@ -208,15 +215,23 @@ fn insufficient_scope(response: &Transmit) -> Option<InsufficientScope> {
     InsufficientScope::from_response(response.message.as_bytes())
 }
 
-/// Takes the headers of a request, if nothing else uses them, so that those of the response need no allocation. Hyper uses
-/// them in turn for the next request of a connection.
-fn reused_headers(mut parts: Option<Arc<Parts>>) -> HeaderMap {
-    let mut headers = match parts.as_mut().and_then(Arc::get_mut) {
-        Some(parts) if parts.headers.capacity() <= MAX_REUSED_HEADERS => std::mem::take(&mut parts.headers),
-        Some(_) | None => return HeaderMap::new(),
-    };
+/// Takes the headers and the extensions of a request, if nothing else uses them, and empties them, so that those of the response
+/// need no allocation. Hyper uses the headers in turn for the next request of a connection, and layers can use the extensions
+/// for theirs.
+fn reused_maps(mut parts: Option<Arc<Parts>>) -> (HeaderMap, Option<Extensions>) {
+    let Some(parts) = parts.as_mut().and_then(Arc::get_mut) else { return (HeaderMap::new(), None) };
+    // Without a layer there are none.
+    let extensions = (!parts.extensions.is_empty()).then(|| {
+        let mut extensions = std::mem::take(&mut parts.extensions);
+        extensions.clear();
+        extensions
+    });
+    if parts.headers.capacity() > MAX_REUSED_HEADERS {
+        return (HeaderMap::new(), extensions);
+    }
+    let mut headers = std::mem::take(&mut parts.headers);
     headers.clear();
-    headers
+    (headers, extensions)
 }
 
 /// The maximum capacity of headers that are used again: a connection keeps them while it is idle.
@@ -244,21 +259,23 @@ mod tests {
         }
     }
 
-    /// Headers are used again if nothing else uses them, and are empty then.
+    /// Headers and extensions are used again if nothing else uses them, and are empty then.
     #[test]
-    fn headers_are_used_again() {
+    fn headers_and_extensions_are_used_again() {
         let parts = |count: usize| {
             let mut parts = Request::new(()).into_parts().0;
             parts.headers.insert(HOST, HeaderValue::from_static("localhost"));
             parts.headers.reserve(count);
+            parts.extensions.insert("secret");
             Arc::new(parts)
         };
-        let reused = reused_headers(Some(parts(8)));
-        assert!(reused.is_empty() && reused.capacity() >= 8);
+        let (headers, extensions) = reused_maps(Some(parts(8)));
+        assert!(headers.is_empty() && headers.capacity() >= 8 && extensions.is_some_and(|all| all.is_empty()));
         let shared = parts(8);
-        assert_eq!(reused_headers(Some(Arc::clone(&shared))).capacity(), 0);
-        assert_eq!(shared.headers.len(), 1);
-        assert_eq!(reused_headers(Some(parts(100))).capacity(), 0, "that is too much for an idle connection");
-        assert_eq!(reused_headers(None).capacity(), 0);
+        let (headers, extensions) = reused_maps(Some(Arc::clone(&shared)));
+        assert!(headers.capacity() == 0 && extensions.is_none());
+        assert_eq!((shared.headers.len(), shared.extensions.len()), (1, 1));
+        assert_eq!(reused_maps(Some(parts(100))).0.capacity(), 0, "that is too much for an idle connection");
+        assert_eq!(reused_maps(None).0.capacity(), 0);
     }
 }

@@ -120,9 +120,8 @@ impl HttpService {
         let sessions = if has_sessions { Some(Arc::new(Sessions::new(&options)?)) } else { None };
         let has_sweeper = AtomicBool::new(false);
         let inner = Arc::new(Inner { server, options, admission, shutdown, sessions, has_sweeper });
-        if let Some(observer) = inner.server.observer() {
-            let source: Weak<Inner> = Arc::downgrade(&inner);
-            observer.watch(source);
+        if let (Some(observer), Some(sessions)) = (inner.server.observer(), &inner.sessions) {
+            sessions.watch(&**observer);
         }
         Ok(Self(inner))
     }

@@ -12,6 +12,7 @@ mod listening;
 mod params;
 mod raw_http;
 mod sockets;
+mod status_server;
 mod statuses;
 mod streams;
 mod subscribers;

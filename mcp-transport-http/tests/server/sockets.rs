@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcp_testkit::envelope::tool_text;
-use mcp_transport_http::{Drained, HttpServer, HttpService, StatusServer};
+use mcp_transport_http::{Drained, HttpServer, HttpService};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -22,10 +22,10 @@ use crate::demo::Demo;
 use crate::raw_http::{Post, RequestBody};
 
 /// A server that runs until it is told to stop.
-struct Running {
-    address: SocketAddr,
-    stop: oneshot::Sender<()>,
-    ended: JoinHandle<Drained>,
+pub(crate) struct Running {
+    pub(crate) address: SocketAddr,
+    pub(crate) stop: oneshot::Sender<()>,
+    pub(crate) ended: JoinHandle<Drained>,
 }
 
 impl Running {
@@ -33,7 +33,7 @@ impl Running {
         Self::with(demo, |server| server).await
     }
 
-    async fn with(demo: &Demo, set: impl FnOnce(HttpServer) -> HttpServer) -> Self {
+    pub(crate) async fn with(demo: &Demo, set: impl FnOnce(HttpServer) -> HttpServer) -> Self {
         let server = set(HttpServer::bind("127.0.0.1:0").await.expect("a port"));
         let (address, (stop, stopped)) = (server.address(), oneshot::channel::<()>());
         assert!(server.url().starts_with(&format!("http://{address}/")));
@@ -47,8 +47,8 @@ impl Running {
         Self { address, stop, ended }
     }
 
-    async fn client(&self) -> Client {
-        Client { stream: TcpStream::connect(self.address).await.expect("a connection"), read: Vec::new() }
+    pub(crate) async fn client(&self) -> Client {
+        Client::connect(self.address).await
     }
 
     /// A client that speaks HTTP/2.
@@ -67,13 +67,17 @@ impl Running {
 }
 
 /// A client that speaks HTTP/1.1, and hangs up when it is dropped.
-struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
     read: Vec<u8>,
 }
 
 impl Client {
-    async fn send(&mut self, post: Post) {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        Self { stream: TcpStream::connect(address).await.expect("a connection"), read: Vec::new() }
+    }
+
+    pub(crate) async fn send(&mut self, post: Post) {
         let content = post.content();
         let request = post.into_request();
         let mut text = format!("{} {} HTTP/1.1\r\n", request.method(), request.uri());
@@ -97,7 +101,7 @@ impl Client {
     }
 
     /// Reads a response that has one JSON object; returns its head, too.
-    async fn response(&mut self) -> (String, Value) {
+    pub(crate) async fn response(&mut self) -> (String, Value) {
         let head = self.until("\r\n\r\n").await;
         let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
         let length: usize = length.parse().expect("a number");
@@ -388,43 +392,4 @@ async fn long_requests_are_not_idle() {
     client.send(Post::tool("hello", json!({}))).await;
     assert_eq!(tool_text(&client.response().await.1), "hello");
     assert!(client.time_until_hung_up().await <= HEADER_TIMEOUT + Duration::from_secs(1));
-}
-
-/// Sends a GET to the status of a server; returns the response as text.
-async fn get(address: SocketAddr, path: &str) -> String {
-    let mut stream = TcpStream::connect(address).await.expect("a connection");
-    let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n");
-    stream.write_all(head.as_bytes()).await.expect("sent");
-    let mut text = String::new();
-    timeout(Duration::from_secs(10), stream.read_to_string(&mut text)).await.expect("an end").expect("a response");
-    text
-}
-
-/// The status of a server is served apart from it, and says that the server drains.
-#[tokio::test]
-async fn the_status_tells_of_a_drain() {
-    let demo = Demo::default();
-    let status = StatusServer::bind("127.0.0.1:0").await.expect("a port").metrics(|| "demo_up 1\n".to_owned());
-    let operators = status.address();
-    let running = Running::with(&demo, |server| server.status(status)).await;
-    let metrics = get(operators, "/metrics").await;
-    assert!(metrics.starts_with("HTTP/1.1 200") && metrics.ends_with("demo_up 1\n"), "{metrics}");
-    assert!(metrics.contains("content-type: text/plain; version=0.0.4"), "{metrics}");
-    assert!(get(operators, "/readyz").await.starts_with("HTTP/1.1 200"));
-    assert!(get(running.address, "/metrics").await.starts_with("HTTP/1.1 404"), "they have an address of their own");
-    let mut client = running.client().await;
-    client.send(Post::tool("wait", json!({}))).await;
-    while demo.notes.take().is_empty() {
-        sleep(Duration::from_millis(1)).await;
-    }
-    running.stop.send(()).expect("a server");
-    while get(operators, "/readyz").await.starts_with("HTTP/1.1 200") {
-        sleep(Duration::from_millis(1)).await;
-    }
-    assert!(get(operators, "/readyz").await.starts_with("HTTP/1.1 503"));
-    assert!(get(operators, "/healthz").await.starts_with("HTTP/1.1 200"));
-    demo.gate.open();
-    let drained = timeout(Duration::from_secs(10), running.ended).await.expect("an end").expect("no panic");
-    assert_eq!(drained.aborted, 0);
-    assert!(TcpStream::connect(operators).await.is_err(), "it ends with the server");
 }

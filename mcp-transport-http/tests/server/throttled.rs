@@ -9,6 +9,7 @@ use http_body::Body;
 use hyper::client::conn::http2::Builder;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcp_server::{NoArguments, Progress, RequestContext, tool};
+use mcp_testkit::Recorder;
 use mcp_transport_http::{HttpServer, HttpService};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,12 +27,16 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server that says as many bytes in the first event of a stream, and as many in the last.
 async fn start(bytes: usize) -> SocketAddr {
+    start_observed(bytes, &Recorder::default()).await
+}
+
+async fn start_observed(bytes: usize, recorder: &Recorder) -> SocketAddr {
     let long = move |ctx: RequestContext, _: NoArguments| async move {
         ctx.progress(Progress::new(1.0).message("x".repeat(bytes)));
         tokio::task::yield_now().await;
         "y".repeat(bytes)
     };
-    let service = HttpService::new(server(|builder| builder.tool(tool("long", long))));
+    let service = HttpService::new(server(|builder| builder.observer(recorder.observer()).tool(tool("long", long))));
     let server = HttpServer::bind("127.0.0.1:0").await.expect("a port").stall_timeout(STALL);
     let address = server.address();
     tokio::spawn(server.serve(service, std::future::pending()));
@@ -95,4 +100,26 @@ async fn one_large_event_is_progress_over_http2() {
     };
     let read = timeout(PATIENCE, read).await.expect("an end");
     assert!(read > 2 * BYTES, "the stream was cut after {read} bytes");
+}
+
+/// A stream that is reset because its client does not read is reported, although its connection stays open.
+#[tokio::test]
+async fn a_stalled_stream_over_http2_is_reported() {
+    let recorder = Recorder::default();
+    let stream = TcpStream::connect(start_observed(1 << 20, &recorder).await).await.expect("a connection");
+    let (mut sender, connection) = Builder::new(TokioExecutor::new())
+        .initial_stream_window_size(64 << 10)
+        .handshake(TokioIo::new(stream))
+        .await
+        .expect("HTTP/2");
+    tokio::spawn(connection);
+    let unread = sender.send_request(Post::tool("long", json!({})).token().into_request()).await.expect("an answer");
+    let reported = async {
+        while !recorder.take().contains(&"SlowReader".to_owned()) {
+            sleep(Duration::from_millis(20)).await;
+        }
+    };
+    timeout(PATIENCE, reported).await.expect("a report");
+    assert!(!sender.is_closed(), "only the stream was reset");
+    drop(unread);
 }

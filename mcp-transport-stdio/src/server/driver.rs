@@ -132,6 +132,11 @@ where
         }
     })
     .await;
+    match &reason {
+        Err(_) => driver.connection.set_error("io"),
+        Ok(StopReason::InvalidInput) => driver.connection.set_error("invalid_input"),
+        Ok(StopReason::InputClosed | StopReason::OutputClosed | StopReason::Stopped) => {}
+    }
     if let Some(handover) = driver.handover.take() {
         handover.teardown.await;
     }

@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{JsonObject, NotificationMeta, RawJson, RelatedTaskMetadata, RequestMeta, ResultMeta};
+use crate::{
+    JsonObject, NotificationMeta, ObjectRef, RawJson, RawObject, RelatedTaskMetadata, RequestMeta, RequestParams,
+    ResultMeta,
+};
 
 /// The `_meta` of items such as tools and content blocks.
 ///
@@ -174,6 +177,21 @@ impl TraceContext {
     #[must_use]
     pub fn baggage(&self) -> Option<&str> {
         self.baggage.as_deref()
+    }
+
+    /// Returns the parameters of a request or a notification with this trace context in their `_meta`. If they have a
+    /// `traceparent` of their own, they stay as they are.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the `_meta` of the parameters is invalid.
+    pub fn add_to<'a>(&self, params: impl Into<ObjectRef<'a>>) -> Result<RawObject, serde_json::Error> {
+        let mut params: RequestParams = params.into().decode()?;
+        let meta = params.meta.get_or_insert_default();
+        if meta.trace_context().traceparent().is_none() {
+            meta.set_trace_context(self);
+        }
+        RawObject::new(&params)
     }
 
     /// Ignores a malformed `traceparent`, together with `tracestate`.
@@ -376,5 +394,22 @@ mod tests {
         assert_eq!(meta.related_task().unwrap().map(|task| task.task_id), Some("t-1".to_owned()));
         meta.extra.insert(key::RELATED_TASK, RawJson::null());
         assert!(meta.related_task().is_err());
+    }
+
+    /// Everything else in the parameters stays, and so does a trace that the caller set.
+    // covers: X-15
+    #[test]
+    fn a_trace_context_is_added_to_parameters() {
+        let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+        let mut trace = TraceContext::new(parent).unwrap();
+        trace.set_baggage("user=alice");
+        let added = |params: &str| trace.add_to(&RawObject::parse(params).unwrap()).unwrap().to_value().unwrap();
+        let expected =
+            serde_json::json!({ "a": 1, "_meta": { "b": 2, "traceparent": parent, "baggage": "user=alice" } });
+        assert_eq!(added(r#"{"a":1,"_meta":{"b":2}}"#), expected);
+        assert_eq!(added("{}")["_meta"]["traceparent"], parent);
+        let other = parent.replace('7', "8");
+        let own = serde_json::json!({ "_meta": { "traceparent": other } });
+        assert_eq!(added(&own.to_string()), own);
     }
 }

@@ -14,7 +14,7 @@ const HOW_TO_READ: &str = "Compare ratios of one run only; peers/README.md says 
 type Bench = fn(&Options) -> Outcome;
 
 /// The benches in the order in which all of them run, and in which the report has them.
-const BENCHES: [(&str, Bench); 8] = [
+const BENCHES: [(&str, Bench); 9] = [
     ("http", http),
     ("stdio", stdio),
     ("client", client),
@@ -22,11 +22,11 @@ const BENCHES: [(&str, Bench); 8] = [
     ("growth", growth),
     ("kernel", kernel),
     ("mrtr", mrtr),
+    ("tasks", tasks),
     ("types", types),
 ];
 
-const USAGE: &str =
-    "usage: cargo xtask bench types|kernel|mrtr|stdio|http|client|growth|service|all|report [--peers all] [--report]";
+const USAGE: &str = "usage: cargo xtask bench types|kernel|mrtr|tasks|stdio|http|client|growth|service|all|report [--peers all] [--report]";
 
 /// Runs nothing, and makes a page of what was recorded.
 const REPORT: &str = "report";
@@ -105,6 +105,11 @@ fn mrtr(_: &Options) -> Outcome {
         tables.push_str(&format!("Instructions {which}, counted by callgrind\n\n{table}\n"));
     }
     Ok(tables)
+}
+
+/// Shows what tasks cost.
+fn tasks(_: &Options) -> Outcome {
+    Program::with_features("tasks", "tasks").run(&[])
 }
 
 /// Compares servers over standard streams.

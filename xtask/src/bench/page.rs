@@ -7,7 +7,9 @@ use super::records::{self, Aim, Figure, Record};
 
 /// Writes the page with what was recorded of these benches.
 pub(super) fn write(benches: &[&str]) -> Result<PathBuf, String> {
-    let path = records::folder().join("report.html");
+    let folder = records::folder();
+    std::fs::create_dir_all(&folder).map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    let path = folder.join("report.html");
     let recorded = benches.iter().map(|bench| Ok((*bench, records::read(bench)?)));
     let recorded = recorded.collect::<Result<Vec<_>, String>>()?;
     std::fs::write(&path, page(&recorded)).map_err(|error| format!("cannot write {}: {error}", path.display()))?;

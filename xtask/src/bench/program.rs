@@ -81,11 +81,11 @@ fn build_in(manifest: &Path, options: &[&str], what: &str) -> Result<(), String>
 }
 
 /// Returns the packages below `peers/servers` that a bench starts. Each is named after its folder, with `stdio-` before it
-/// unless the folder has the name of another bench before it.
+/// unless the folder begins with the name of another bench or of the tests of interoperability.
 pub(super) fn servers(bench: &str) -> Result<Vec<String>, String> {
     let folders = folders(&workspace::root().join("peers/servers"))?;
-    let has_bench = |folder: &str| ["http-", "service-"].iter().any(|bench| folder.starts_with(bench));
-    let package = |folder: String| if has_bench(&folder) { folder } else { format!("stdio-{folder}") };
+    let has_user = |folder: &str| ["http-", "service-", "interop-"].iter().any(|user| folder.starts_with(user));
+    let package = |folder: String| if has_user(&folder) { folder } else { format!("stdio-{folder}") };
     let mut packages: Vec<String> = folders.into_iter().map(package).collect();
     packages.retain(|package| package.split('-').next() == Some(bench));
     packages.sort_unstable();
@@ -125,12 +125,17 @@ fn failure(program: &str, status: &str) -> String {
 mod tests {
     use super::*;
 
+    /// Each is a package of that name, as Cargo is asked for it.
     #[test]
     fn the_servers_are_found() {
+        let folder = workspace::root().join("peers/servers");
+        let manifests = folders(&folder).unwrap().into_iter().map(|name| folder.join(name).join("Cargo.toml"));
+        let manifests = manifests.map(|path| std::fs::read_to_string(path).unwrap()).collect::<String>();
         for (bench, expected) in [("stdio", "stdio-raw"), ("http", "http-strict"), ("service", "service-prices")] {
             let servers = servers(bench).unwrap();
             assert!(servers.iter().any(|server| server == expected), "{servers:?}");
             assert!(servers.iter().all(|server| server.starts_with(bench)), "{servers:?}");
+            assert!(servers.iter().all(|server| manifests.contains(&format!("name = \"{server}\""))), "{servers:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::Lane::{self, Background, First, Foreground};
-use super::tools::{self, CARGO_HACK, CHROMIUM, CXX, MINGW, NODE, NPM, PYTHON, REDIS, WINE};
+use super::tools::{self, CARGO_HACK, CHROMIUM, CXX, MINGW, NODE, NPM, PROMETHEUS, PYTHON, REDIS, WINE};
 use super::{Checked, Step, dependencies, hello_world, licences, minimal, spelling, unused};
 use crate::{api, codegen, conformance, coverage, fuzz, import, process, windows, workspace};
 
@@ -25,11 +25,12 @@ const UNPUBLISHED: [&str; 5] = ["mcp-example-catalogue", "mcp-examples", "mcp-te
 const WASM_TARGETS: [&str; 2] = ["wasm32-unknown-unknown", "wasm32-wasip1"];
 
 /// Tests that need more than Rust. They run only if they are named.
-const REDIS_TESTS: [&str; 2] = ["redis", "sessions_in_redis"];
+const REDIS_TESTS: [&str; 3] = ["redis", "sessions_in_redis", "tasks_in_redis"];
+const PROMETHEUS_TESTS: [&str; 1] = ["prometheus"];
 const INTEROP_TESTS: [&str; 4] = ["interop_stdio", "interop_http", "client_interop", "interop_auth"];
 const SCHEMA_TESTS: [&str; 1] = ["official"];
 
-pub(super) const STEPS: [Step; 26] = [
+pub(super) const STEPS: [Step; 27] = [
     step("format", "rustfmt", First, format),
     step("spelling", "typos", Foreground, spelling),
     step("licences", "the licences of all dependencies", First, licences),
@@ -39,7 +40,8 @@ pub(super) const STEPS: [Step; 26] = [
     step("lints", "clippy on everything, with all features", First, lints),
     step("build", "the tests compile", First, build),
     step("tests", "what the README tells contributors to run", Background, tests),
-    step("redis", "sessions in Redis", Background, redis),
+    step("redis", "what instances share in Redis", Background, redis),
+    step("prometheus", "what Prometheus makes of the metrics of the demo under load", Background, prometheus),
     step("interop", "clients and servers of the official packages and of rmcp, and logging in", Background, interop),
     step("conformance", "the official conformance suite", Background, conformance),
     step("codegen", "the generated code is up to date", Foreground, codegen),
@@ -49,7 +51,7 @@ pub(super) const STEPS: [Step; 26] = [
     step("api", "the public API is the one of its snapshots", Foreground, api),
     step("features", "clippy with each feature alone and with most pairs", Foreground, features),
     step("dependencies", "what the crates depend on, and how many crates that are", Foreground, dependencies),
-    step("hello-world", "the smallest server compiles in a package of its own", Foreground, hello_world),
+    step("hello-world", "small servers compile in packages of their own", Foreground, hello_world),
     step("packages", "the published crates can be packaged", Foreground, packages),
     step("peers", "clippy on the benches", Foreground, peers),
     step("msrv", "the minimum Rust version", Foreground, msrv),
@@ -95,7 +97,7 @@ fn minimal() -> Result<Checked, String> {
 fn lints() -> Result<Checked, String> {
     lint(&[&ALL[..], &["--all-targets"]].concat())?;
     // Tests that run only if they are named are not among all targets.
-    let named = [&REDIS_TESTS[..], &INTEROP_TESTS, &SCHEMA_TESTS].concat();
+    let named = [&REDIS_TESTS[..], &PROMETHEUS_TESTS, &INTEROP_TESTS, &SCHEMA_TESTS].concat();
     let named: Vec<&str> = named.into_iter().flat_map(|test| ["--test", test]).collect();
     lint(&[&ALL[..], &named].concat())
 }
@@ -124,6 +126,10 @@ fn tests() -> Result<Checked, String> {
 
 fn redis() -> Result<Checked, String> {
     tools::with(&[REDIS], || done(&mut named_tests(&REDIS_TESTS)))
+}
+
+fn prometheus() -> Result<Checked, String> {
+    tools::with(&[PROMETHEUS], || done(&mut named_tests(&PROMETHEUS_TESTS)))
 }
 
 fn interop() -> Result<Checked, String> {

@@ -17,6 +17,7 @@ pub(super) struct Tool {
 }
 
 pub(super) const REDIS: Tool = Tool { program: "redis-server", packages: "redis-server" };
+pub(super) const PROMETHEUS: Tool = Tool { program: "prometheus", packages: "prometheus" };
 pub(super) const PYTHON: Tool = Tool { program: "python3", packages: "python3 python3-venv" };
 pub(super) const NPM: Tool = Tool { program: "npm", packages: "npm" };
 pub(super) const NODE: Tool = Tool { program: "node", packages: "nodejs" };
@@ -27,7 +28,7 @@ pub(super) const MINGW: Tool = Tool { program: "x86_64-w64-mingw32-gcc", package
 pub(super) const CXX: Tool = Tool { program: "c++", packages: "g++" };
 
 /// All that Debian has; `rustup` installs the rest.
-const ALL: [&Tool; 8] = [&REDIS, &PYTHON, &NPM, &NODE, &CHROMIUM, &WINE, &MINGW, &CXX];
+const ALL: [&Tool; 9] = [&REDIS, &PROMETHEUS, &PYTHON, &NPM, &NODE, &CHROMIUM, &WINE, &MINGW, &CXX];
 
 /// Installs what is missing, while the first steps compile. Whatever fails here is reported by the step that needs it.
 pub(super) fn install_in_background() -> Result<(Running, PathBuf), String> {

@@ -156,7 +156,7 @@ pub(crate) fn report(scenarios: &[Scenario]) -> String {
             (true, true) => " ",
             (true, false) => "x",
         };
-        let remark = if *due { "" } else { "  not due yet" };
+        let remark = if *due { "" } else { "  does not count" };
         let _ = writeln!(
             text,
             "{verdict} {name:width$} | {successes:>7} | {failures:>7} | {warnings:>7} | {skipped:>7} | {infos:>4}{remark}"
@@ -254,6 +254,6 @@ mod tests {
         let scenario =
             Scenario { name: "tasks-lifecycle".to_owned(), tally: tally(&["FAILURE"]), due: false, folder: None };
         assert!(!scenario.fails());
-        assert!(report(&[scenario]).ends_with("|       0 |       1 |       0 |       0 |    0  not due yet\n"));
+        assert!(report(&[scenario]).ends_with("|       0 |       1 |       0 |       0 |    0  does not count\n"));
     }
 }

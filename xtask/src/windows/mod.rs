@@ -14,14 +14,15 @@ const TARGET: &str = "x86_64-pc-windows-gnu";
 const TESTED: [&str; 2] = ["mcp-transport-stdio", "mcp-examples"];
 
 /// What is built for Windows and does not run there, with the reason.
-const NOT_RUN: [(&str, &str); 5] = [
+const NOT_RUN: [(&str, &str); 6] = [
     (
         "mcp-transport-stdio: child, client::children, client::ends",
         "play servers with shell scripts; `processes` does not",
     ),
     ("mcp-transport-stdio: listen::unix", "needs Unix sockets"),
     ("mcp-tests: stdio_abuse, stdio_kill, http_abuse, client_abuse", "measure with /proc, and send signals"),
-    ("mcp-redis: redis, mcp-tests: sessions_in_redis", "need a Redis server"),
+    ("mcp-redis: redis, mcp-tests: sessions_in_redis, tasks_in_redis", "need a Redis server"),
+    ("mcp-examples: prometheus", "needs Prometheus"),
     ("all other tests", "depend on no system, and run on the host"),
 ];
 

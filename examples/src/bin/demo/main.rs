@@ -12,6 +12,7 @@
 //! | `prompts` | a prompt with typed arguments and completion |
 //! | `about` | static resources |
 //! | `http` | the commands that it prints when it serves over HTTP |
+//! | `status` | metrics for Prometheus, and health checks |
 
 mod about;
 mod asking;
@@ -20,23 +21,26 @@ mod journal;
 mod notes;
 mod primes;
 mod prompts;
+mod status;
 mod text;
 mod units;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use mcp::http::{HttpServer, HttpService, shutdown_signal};
+use mcp::http::{HttpOptions, HttpServer, HttpService, SessionMode, shutdown_signal};
 use mcp::server::mrtr::MemoryReplayGuard;
-use mcp::server::{BuildError, Server};
+use mcp::server::{Server, ServerBuilder};
 use mcp::stdio::{ServeOptions, serve_stdio_with};
 
 const USAGE: &str = r#"A demo server of the Model Context Protocol.
 
-usage: demo [--address ADDRESS] [--verbose]
+usage: demo [--address ADDRESS] [--sessions] [--status ADDRESS] [--verbose]
        demo --stdio [--verbose]
 
   --address ADDRESS   serve over HTTP at this address (default: 127.0.0.1:8000)
+  --sessions          give clients of earlier revisions sessions
+  --status ADDRESS    serve /metrics, /healthz and /readyz at this address
   --stdio             serve the parent process on standard input and output
   --verbose           print debug logs to standard error
 
@@ -52,12 +56,15 @@ a note, a conversion from miles to kilometres, or the number of primes up to ten
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> io::Result<ExitCode> {
     let (mut stdio, mut address, mut level) = (false, "127.0.0.1:8000".to_owned(), tracing::Level::INFO);
+    let (mut sessions, mut status_address) = (SessionMode::default(), None);
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         match (argument.as_str(), &mut arguments) {
             ("--stdio", _) => stdio = true,
             ("--verbose", _) => level = tracing::Level::DEBUG,
+            ("--sessions", _) => sessions = SessionMode::Stateful,
             ("--address", rest) if rest.len() > 0 => address = rest.next().unwrap_or_default(),
+            ("--status", rest) if rest.len() > 0 => status_address = rest.next(),
             ("--help" | "-h", _) => {
                 io::stdout().write_all(USAGE.as_bytes())?;
                 return Ok(ExitCode::SUCCESS);
@@ -71,17 +78,23 @@ async fn main() -> io::Result<ExitCode> {
     // On stdio, standard output carries the protocol, so logs go to standard error.
     tracing_subscriber::fmt().with_max_level(level).with_writer(io::stderr).with_ansi(false).init();
     if stdio {
-        let ended = serve_stdio_with(server()?, &ServeOptions::default()).await?;
+        let ended = serve_stdio_with(server().build()?, &ServeOptions::default()).await?;
         tracing::debug!(?ended, "stopped");
     } else {
-        let listener = HttpServer::bind(&address).await?;
+        let (mut listener, mut server) = (HttpServer::bind(&address).await?, server());
+        if let Some(address) = status_address {
+            let (status, metrics) = status::bind(&address).await?;
+            writeln!(io::stdout(), "Metrics are at http://{}/metrics.", status.address())?;
+            (listener, server) = (listener.status(status), server.observer(metrics));
+        }
+        let service = HttpService::with_options(server.build()?, HttpOptions::default().sessions(sessions));
         io::stdout().write_all(http::instructions(&listener.url()).as_bytes())?;
-        listener.serve(HttpService::new(server()?), shutdown_signal()).await;
+        listener.serve(service, shutdown_signal()).await;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn server() -> Result<Server, BuildError> {
+fn server() -> ServerBuilder {
     Server::builder("demo", env!("CARGO_PKG_VERSION"))
         .instructions(
             "Small tools to try a client with. Notes are kept until the server ends; each is also a resource, \
@@ -106,5 +119,4 @@ fn server() -> Result<Server, BuildError> {
         .prompt(prompts::summarize())
         .resource(about::readme())
         .resource(about::logo())
-        .build()
 }

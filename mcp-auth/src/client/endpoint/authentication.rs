@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use url::form_urlencoded;
 
 use super::super::redaction::KnownSecrets;
 use super::super::{ClientAssertion, ClientAuthentication, HttpRequest, IdentityProvider, Registration};
 use crate::Secret;
+use crate::basic_credentials::basic_credentials;
 
 /// How long a client assertion is valid. It is sent at once; the rest is for clocks that differ.
 const ASSERTION_LIFETIME: Duration = Duration::from_secs(60);
@@ -94,7 +93,7 @@ impl<'a> ClientCredentials<'a> {
             HttpRequest::post(url, "application/x-www-form-urlencoded", form.encode(), max_response_bytes);
         match self.authentication {
             ClientAuthentication::SecretBasic => {
-                let credentials = basic(self.client_id, secret);
+                let credentials = basic_credentials(self.client_id, secret);
                 secrets.add_all([secret, &credentials]);
                 request.headers.push(("authorization", Secret::new(["Basic ", credentials.expose()].concat())));
             }
@@ -109,13 +108,4 @@ impl<'a> ClientCredentials<'a> {
         }
         (request, secrets)
     }
-}
-
-/// Returns the credentials for `client_secret_basic`: both parts are encoded like parameters of a form first.
-fn basic(client_id: &str, secret: &Secret) -> Secret {
-    // A blank can be `+` or `%20` in a form. Servers that only decode percent signs understand the latter, too.
-    let encode = |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20");
-    let (client_id, secret) = (encode(client_id), Secret::new(encode(secret.expose())));
-    let pair = Secret::new([client_id.as_str(), ":", secret.expose()].concat());
-    Secret::new(STANDARD.encode(pair.expose()))
 }

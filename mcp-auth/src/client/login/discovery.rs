@@ -114,8 +114,12 @@ impl Discovery {
         }
     }
 
-    pub(super) fn handle_failure(&self, error: RequestError) -> LoginError {
-        LoginError::Fetch { url: self.place_text(), error }
+    pub(super) fn handle_failure(&mut self, config: &LoginConfig, error: RequestError) -> Result<Progress, LoginError> {
+        // As with any other status but success, there is no document in this place.
+        if matches!(error, RequestError::Redirected(_)) {
+            return self.next(config);
+        }
+        Err(LoginError::Fetch { url: self.place_text(), error })
     }
 
     pub(super) fn handle_response(

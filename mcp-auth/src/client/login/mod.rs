@@ -262,9 +262,14 @@ impl Login {
         if !self.outbox.is_empty() {
             return;
         }
+        if matches!(self.state, State::Discovering(_)) {
+            let State::Discovering(mut discovery) = std::mem::replace(&mut self.state, State::Over) else { return };
+            let progress = discovery.handle_failure(&self.config, error);
+            let result = progress.and_then(|progress| self.advance_discovery(now, discovery, progress));
+            return self.fail_on_error(result);
+        }
         let fetch_error = |url: &str, error| LoginError::Fetch { url: shown(url), error };
         let error = match &mut self.state {
-            State::Discovering(discovery) => discovery.handle_failure(error),
             State::Registering { endpoint, .. } => fetch_error(endpoint.as_str(), error),
             State::Refreshing { call, .. }
             | State::RequestingDeviceCode { call, .. }
@@ -278,6 +283,7 @@ impl Login {
                 error
             }
             State::Start
+            | State::Discovering(_)
             | State::AskingForClient(_)
             | State::AwaitingRedirect { .. }
             | State::PollingDevice { .. }

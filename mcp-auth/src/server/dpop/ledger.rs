@@ -1,22 +1,26 @@
 //! Proofs that were used.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use mcp_server::Principal;
 
 use crate::UnixTime;
 
 /// Records which DPoP proofs were used, so that each is accepted once.
 ///
-/// Instances that serve the same clients must share a ledger, or a proof is good once at each of them.
+/// Instances that serve the same clients must share a ledger, or a proof is good once at each of them. Implementations can be
+/// tested with `mcp_auth::server::ledger_tests` (feature `store-tests`).
 #[async_trait]
 pub trait ProofLedger: Send + Sync {
     /// Records the use of a proof, and returns whether it is the first. The record may be dropped once it has expired.
     ///
     /// Of concurrent calls with one id, only one may return `true`. An implementation that cannot decide, for example because
-    /// its store is unavailable or full, must return `false`. One that is limited should not let the proofs of one key take
+    /// its store is unavailable or full, must return `false`. One that is limited should not let the proofs of one user take
     /// all of it.
     async fn claim(&self, proof: UsedProof<'_>) -> bool;
 }
@@ -29,6 +33,8 @@ pub struct UsedProof<'a> {
     pub id: [u8; 32],
     /// The thumbprint of the key that it was signed with (RFC 7638), and that the token is bound to.
     pub key: &'a str,
+    /// The user of the token. One user can have many keys.
+    pub principal: &'a Principal,
     /// When the proof is not valid any more.
     pub expires: UnixTime,
     /// The time at which it was used.
@@ -47,7 +53,9 @@ struct Used {
     ids: HashSet<[u8; 32]>,
     /// The number of proofs of each key.
     by_key: HashMap<Arc<str>, usize>,
-    by_expiry: BTreeMap<UnixTime, Vec<IdAndKey>>,
+    /// The number of proofs of each user, with all keys.
+    by_principal: HashMap<Principal, usize>,
+    by_expiry: BTreeMap<UnixTime, Vec<Entry>>,
     refusals: Refusals,
 }
 
@@ -75,14 +83,17 @@ impl Refusals {
 
 /// The part of a ledger that one key can have.
 const KEY_SHARE: usize = 32;
+/// The part of a ledger that one user can have. It is larger: a service with many instances is one user with a key for each.
+const PRINCIPAL_SHARE: usize = 8;
 
-type IdAndKey = ([u8; 32], Arc<str>);
+/// A proof, its key and its user.
+type Entry = ([u8; 32], Arc<str>, Principal);
 
 impl MemoryProofLedger {
     /// Creates a ledger of up to `limit` proofs. When it is full, further proofs are refused until others have expired.
     ///
-    /// One key can have at most a 32nd of the limit, but at least one proof, so a single client that sends as many as it can
-    /// leaves room for the proofs of others. 32 keys can fill the ledger: issuers should limit how many keys a user has tokens for.
+    /// One key can have at most a 32nd of the limit, and one user an eighth, but at least one proof each, so a client that sends
+    /// as many as it can leaves room for the proofs of others, with as many keys as it likes.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self { used: Mutex::default(), limit }
@@ -94,20 +105,20 @@ impl MemoryProofLedger {
         if used.ids.contains(&proof.id) {
             return false;
         }
-        let (key, count) = match used.by_key.get_key_value(proof.key) {
-            Some((key, count)) => (Arc::clone(key), *count),
-            None => (proof.key.into(), 0),
-        };
-        if used.ids.len() >= self.limit || count >= (self.limit / KEY_SHARE).max(1) {
+        let (key, of_key) = counted(&used.by_key, proof.key, || proof.key.into());
+        let (principal, of_user) = counted(&used.by_principal, proof.principal, || proof.principal.clone());
+        let is_above = |count: usize, share: usize| count >= (self.limit / share).max(1);
+        if used.ids.len() >= self.limit || is_above(of_key, KEY_SHARE) || is_above(of_user, PRINCIPAL_SHARE) {
             if let Some(refused) = used.refusals.add(proof.now) {
-                let key = proof.key;
-                tracing::warn!(target: "mcp", limit = self.limit, refused, key, of_key = count, "too many DPoP proofs");
+                let (limit, key) = (self.limit, proof.key);
+                tracing::warn!(target: "mcp", limit, refused, key, of_key, of_user, "too many DPoP proofs");
             }
             return false;
         }
         used.ids.insert(proof.id);
-        used.by_expiry.entry(proof.expires).or_default().push((proof.id, Arc::clone(&key)));
-        used.by_key.insert(key, count + 1);
+        used.by_expiry.entry(proof.expires).or_default().push((proof.id, Arc::clone(&key), principal.clone()));
+        used.by_key.insert(key, of_key + 1);
+        used.by_principal.insert(principal, of_user + 1);
         true
     }
 }
@@ -116,20 +127,38 @@ impl Used {
     /// Removes the proofs that have expired.
     fn expire(&mut self, now: UnixTime) {
         while let Some(entry) = self.by_expiry.first_entry().filter(|entry| *entry.key() <= now) {
-            for (id, key) in entry.remove() {
+            for (id, key, principal) in entry.remove() {
                 self.ids.remove(&id);
-                if let Some(count) = self.by_key.get_mut(&key) {
-                    *count -= 1;
-                    if *count == 0 {
-                        self.by_key.remove(&key);
-                    }
-                }
+                discount(&mut self.by_key, &*key);
+                discount(&mut self.by_principal, &principal);
             }
         }
     }
 }
 
-/// A ledger of 100,000 proofs, which is 800 requests with proofs per second, and 26 with one key.
+/// Returns the count of a name, and the name as it is kept, so that all entries share it.
+fn counted<K, Q>(counts: &HashMap<K, usize>, name: &Q, keep: impl FnOnce() -> K) -> (K, usize)
+where
+    K: Borrow<Q> + Clone + Eq + Hash,
+    Q: Eq + Hash + ?Sized,
+{
+    counts.get_key_value(name).map_or_else(|| (keep(), 0), |(kept, count)| (kept.clone(), *count))
+}
+
+fn discount<K, Q>(counts: &mut HashMap<K, usize>, name: &Q)
+where
+    K: Borrow<Q> + Eq + Hash,
+    Q: Eq + Hash + ?Sized,
+{
+    if let Some(count) = counts.get_mut(name) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(name);
+        }
+    }
+}
+
+/// A ledger of 100,000 proofs, which is 800 requests with proofs per second, 100 of one user, and 26 with one key.
 impl Default for MemoryProofLedger {
     fn default() -> Self {
         Self::new(100_000)
@@ -146,12 +175,24 @@ impl ProofLedger for MemoryProofLedger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::ledger_tests::check_proof_ledger;
 
     fn claim(ledger: &MemoryProofLedger, key: &str, id: u64, expires: u64, now: u64) -> bool {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&id.to_ne_bytes());
         let (expires, now) = (UnixTime::from_secs(expires), UnixTime::from_secs(now));
-        ledger.claim_now(UsedProof { id: bytes, key, expires, now })
+        // The user is the part before the slash.
+        let principal = Principal::new(Some("issuer"), key.split('/').next().unwrap_or_default());
+        ledger.claim_now(UsedProof { id: bytes, key, principal: &principal, expires, now })
+    }
+
+    /// Claims proofs until one is refused, and returns their number.
+    fn fill(ledger: &MemoryProofLedger, key: &str, next: &mut u64) -> usize {
+        let ids = std::iter::from_fn(|| {
+            *next += 1;
+            Some(*next)
+        });
+        ids.take_while(|id| claim(ledger, key, *id, 20, 5)).count()
     }
 
     #[test]
@@ -166,6 +207,11 @@ mod tests {
         assert_eq!((used.ids.len(), used.by_key.len()), (2, 2));
     }
 
+    #[tokio::test]
+    async fn memory_does_what_ledgers_do() {
+        check_proof_ledger(async |limit| MemoryProofLedger::new(limit), 1_000_000).await;
+    }
+
     /// The first refusal is logged, and then their number once a minute.
     #[test]
     fn refusals_are_logged_at_intervals() {
@@ -178,14 +224,8 @@ mod tests {
     #[test]
     fn no_key_takes_all() {
         let ledger = MemoryProofLedger::new(1216);
-        let mut id = 0;
-        let mut fill = |key: &str| {
-            let ids = std::iter::from_fn(|| {
-                id += 1;
-                Some(id)
-            });
-            ids.take_while(|id| claim(&ledger, key, *id, 20, 5)).count()
-        };
+        let mut next = 0;
+        let mut fill = |key: &str| fill(&ledger, key, &mut next);
         for key in 0..32 {
             assert_eq!(fill(&key.to_string()), 1216 / 32, "{key}");
             assert_eq!(fill("0"), 0);
@@ -193,6 +233,17 @@ mod tests {
         assert_eq!(fill("further"), 0, "it is full");
         assert!(claim(&ledger, "a", 0, 40, 20), "all have expired");
         let used = ledger.used.lock().unwrap();
-        assert_eq!((used.ids.len(), used.by_key.len()), (1, 1));
+        assert_eq!((used.ids.len(), used.by_key.len(), used.by_principal.len()), (1, 1, 1));
+    }
+
+    /// However many keys it has.
+    #[test]
+    fn no_user_takes_all() {
+        let ledger = MemoryProofLedger::new(3200);
+        let mut next = 0;
+        let mut fill = |key: &str| fill(&ledger, key, &mut next);
+        let filled: Vec<usize> = (0..6).map(|key| fill(&format!("ann/{key}"))).collect();
+        assert_eq!(filled, [100, 100, 100, 100, 0, 0], "an eighth");
+        assert_eq!(fill("bob/0"), 100);
     }
 }

@@ -1,6 +1,8 @@
 //! Tokens that are bound to a key of the client (DPoP, RFC 9449).
 
 mod ledger;
+#[cfg(any(test, feature = "store-tests"))]
+pub mod ledger_tests;
 mod nonce;
 mod proof;
 

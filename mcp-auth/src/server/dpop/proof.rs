@@ -6,6 +6,7 @@ use std::time::Duration;
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use mcp_server::Principal;
 use serde::Deserialize;
 use url::Url;
 
@@ -34,6 +35,8 @@ pub(crate) struct ProofCheck<'a> {
     pub(crate) token: &'a str,
     /// The thumbprint of the key that the token is bound to.
     pub(crate) key: &'a str,
+    /// The user of the token.
+    pub(crate) principal: &'a Principal,
     pub(crate) now: UnixTime,
 }
 
@@ -73,7 +76,8 @@ impl ProofPolicy {
         let (id, age) = self.check_claims(proof, request)?;
         // Last, so that only proofs of clients with a token and its key take room. It can be sent until it leaves the window.
         let expires = request.now.after(self.window).after(self.window).after(Duration::from_secs(1));
-        match self.ledger.claim(UsedProof { id, key: request.key, expires, now: request.now }).await {
+        let (key, principal, now) = (request.key, request.principal, request.now);
+        match self.ledger.claim(UsedProof { id, key, principal, expires, now }).await {
             true => Ok(age),
             false => Err(InvalidProof::Invalid("it was used before")),
         }

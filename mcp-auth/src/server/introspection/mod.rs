@@ -101,10 +101,10 @@ impl TokenVerifier for IntrospectionVerifier {
         let digest = TokenDigest::of(token.as_bytes());
         let digest = digest.ok_or_else(|| TokenError::unavailable("the random source of the system has failed"))?;
         let now = self.clock.now();
-        if self.inactive.find(&digest, now).is_some() {
+        if self.inactive.contains(&digest, now) {
             return Err(TokenError::invalid("it is not active"));
         }
-        let kind = if self.known.find(&digest, now).is_some() { TokenKind::Known } else { TokenKind::Unknown };
+        let kind = if self.known.contains(&digest, now) { TokenKind::Known } else { TokenKind::Unknown };
         let (issuer, clock) = (Arc::clone(&self.issuer), self.clock.clone());
         let (inactive, known) = (Arc::clone(&self.inactive), Arc::clone(&self.known));
         let check = move |response: Result<Vec<u8>, TokenError>| {

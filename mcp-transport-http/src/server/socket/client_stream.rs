@@ -12,6 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::byte_stream::ByteStream;
+use super::connection::Stalled;
 
 /// A connection whose first bytes were already read, and which fails if its client reads nothing.
 pub(crate) struct ClientStream {
@@ -50,7 +51,7 @@ impl ClientStream {
         }
         let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(self.stall_timeout)));
         ready!(stuck.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "stall timeout: the client does not read")))
+        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, Stalled)))
     }
 }
 

@@ -36,6 +36,7 @@ pub(super) const HEADER_BYTES: usize = 64 << 10;
 pub(super) type Reason = Box<dyn Error + Send + Sync>;
 
 const NO_REQUEST: &str = "header timeout: the client sends no request";
+
 /// The client did not read in time.
 #[derive(Debug, thiserror::Error)]
 #[error("stall timeout: the client does not read")]
@@ -87,11 +88,19 @@ pub(crate) async fn serve_connection(
         Err(error) => Err(error.into()),
     };
     if let Err(error) = served {
-        if error.is::<Stalled>() {
+        if is_stall(&*error) {
             service.0.observe_slow_reader();
         }
         tracing::debug!(target: "mcp", error, "connection closed");
     }
+}
+
+/// Returns whether a connection was closed because the client did not read: by us, or by hyper, whose write failed.
+fn is_stall(error: &(dyn Error + 'static)) -> bool {
+    let of_io = |error: &io::Error| error.get_ref().is_some_and(|inner| inner.is::<Stalled>());
+    error.is::<Stalled>()
+        || error.downcast_ref::<io::Error>().is_some_and(of_io)
+        || error.source().is_some_and(is_stall)
 }
 
 async fn serve_http1(

@@ -15,6 +15,7 @@ use super::client_stream::ClientStream;
 use super::connection::{HEADER_BYTES, HEADER_TIMEOUT, Reason, Stalled};
 use super::routes::{ConnectionService, Routes};
 use super::stall_detector::StallDetector;
+use crate::server::service::HttpService;
 use crate::server::unsent::UnsentFrames;
 
 /// The maximum number of concurrent requests per connection.
@@ -26,9 +27,10 @@ pub(super) async fn serve_http2(
     mut ending: watch::Receiver<bool>,
     stall_timeout: Duration,
 ) -> Result<(), Reason> {
-    let stuck = Arc::new(Notify::new());
+    let slow_reader = Arc::new(SlowReader { is_stuck: Notify::new(), service: routes.service().clone() });
     let service = ConnectionService { routes, connection: None };
-    let mut builder = http2::Builder::new(StreamExecutor { timeout: stall_timeout, stuck: Arc::clone(&stuck) });
+    let executor = StreamExecutor { timeout: stall_timeout, slow_reader: Arc::clone(&slow_reader) };
+    let mut builder = http2::Builder::new(executor);
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
@@ -39,7 +41,7 @@ pub(super) async fn serve_http2(
         tokio::select! {
             served = connection.as_mut() => return served.map_err(Reason::from),
             Ok(()) = ending.changed() => connection.as_mut().graceful_shutdown(),
-            () = stuck.notified() => return Err(Stalled.into()),
+            () = slow_reader.is_stuck.notified() => return Err(Stalled.into()),
         }
     }
 }
@@ -48,8 +50,15 @@ pub(super) async fn serve_http2(
 #[derive(Clone)]
 struct StreamExecutor {
     timeout: Duration,
+    slow_reader: Arc<SlowReader>,
+}
+
+/// What happens to a client that does not read.
+struct SlowReader {
     /// Signals that a response is stalled after its stream has ended, so that only its connection can be closed.
-    stuck: Arc<Notify>,
+    is_stuck: Notify,
+    /// Reports the streams that were reset.
+    service: HttpService,
 }
 
 impl<F> Executor<F> for StreamExecutor
@@ -58,7 +67,7 @@ where
     F::Output: Send,
 {
     fn execute(&self, stream: F) {
-        let Self { timeout, stuck } = self.clone();
+        let Self { timeout, slow_reader } = self.clone();
         tokio::spawn(async move {
             let unsent = Arc::new(UnsentFrames::of_stream());
             let mut stall = StallDetector::new(Arc::clone(&unsent), timeout);
@@ -74,6 +83,7 @@ where
                 poll_fn(run).await
             };
             if !is_done {
+                slow_reader.service.0.observe_slow_reader();
                 tracing::debug!(target: "mcp", "stream reset: the client does not read");
                 return;
             }
@@ -82,7 +92,7 @@ where
                 Poll::Pending => stall.poll(cx).map(|()| false),
             });
             if !is_sent.await {
-                stuck.notify_one();
+                slow_reader.is_stuck.notify_one();
             }
         });
     }

@@ -4,6 +4,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcp_server::Server;
@@ -90,6 +91,7 @@ pub struct HttpServer {
     path: String,
     sse: Option<LegacySseService>,
     max_connections: usize,
+    drain_delay: Duration,
     drain_timeout: Duration,
     stall_timeout: Duration,
     #[cfg(feature = "serve-tls")]
@@ -131,6 +133,7 @@ impl HttpServer {
             path: "/mcp".to_owned(),
             sse: None,
             max_connections: 10_000,
+            drain_delay: Duration::ZERO,
             drain_timeout: Duration::from_secs(30),
             stall_timeout: Duration::from_secs(60),
             #[cfg(feature = "serve-tls")]
@@ -169,6 +172,19 @@ impl HttpServer {
     /// Sets the maximum number of connections; further ones are accepted when one is closed. Defaults to 10,000.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count;
+        self
+    }
+
+    /// Sets how long the server goes on serving as before when shutdown begins, with `/readyz` of its
+    /// [status](Self::status) already at 503. Defaults to zero.
+    ///
+    /// A load balancer sends requests to an instance until it has noticed that the instance is not ready. Without a delay,
+    /// the connections that it opens meanwhile are refused. Set it to a little more than the load balancer takes: in
+    /// Kubernetes some 5 seconds until all nodes know that a pod terminates, elsewhere the interval of its health checks
+    /// multiplied by the number of failures that it waits for. The shutdown takes the delay, the
+    /// [`drain_timeout`](Self::drain_timeout) and 5 seconds at most.
+    pub fn drain_delay(mut self, delay: Duration) -> Self {
+        self.drain_delay = delay;
         self
     }
 
@@ -230,14 +246,22 @@ impl HttpServer {
         "http"
     }
 
-    /// Serves until `stop` completes, then drains for up to [`drain_timeout`](Self::drain_timeout).
+    /// Serves until `stop` completes and the [`drain_delay`](Self::drain_delay) is over, then drains for up to
+    /// [`drain_timeout`](Self::drain_timeout).
     pub async fn serve(self, service: HttpService, stop: impl Future<Output = ()>) -> Drained {
+        let is_stopping = Arc::new(AtomicBool::new(false));
         // Dropped at the end, which aborts it.
         let mut status = JoinSet::new();
         if let Some(server) = self.status {
-            status.spawn(server.serve(service.clone()));
+            status.spawn(server.serve(service.clone(), Arc::clone(&is_stopping)));
         }
-        let mut stop = pin!(stop);
+        let mut stop = pin!(async {
+            stop.await;
+            is_stopping.store(true, Ordering::Relaxed);
+            if !self.drain_delay.is_zero() {
+                tokio::time::sleep_until(after(self.drain_delay)).await;
+            }
+        });
         let places = Arc::new(Semaphore::new(self.max_connections.min(Semaphore::MAX_PERMITS)));
         let other = self.sse.as_ref().map(LegacySseService::http).filter(|http| !Arc::ptr_eq(&http.0, &service.0));
         let routes = Routes::new(self.path, service.clone(), self.sse);

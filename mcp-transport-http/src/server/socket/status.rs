@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -25,7 +26,7 @@ use crate::server::shutdown::Stage;
 /// | path | response |
 /// |---|---|
 /// | `/healthz` | 200 as long as the process serves |
-/// | `/readyz` | 200 while new requests are served, 503 as soon as the server drains |
+/// | `/readyz` | 200 while the server wants new requests, 503 as soon as its shutdown begins: see [`HttpServer::drain_delay`](crate::HttpServer::drain_delay) |
 /// | `/metrics` | what the function of [`metrics`](Self::metrics) returns, in the text format of Prometheus; 404 without one |
 ///
 /// Requests are not authenticated, so bind an address that only operators can reach. The host of a request has to be an IP
@@ -102,13 +103,14 @@ impl StatusServer {
     }
 
     /// Serves until it is dropped.
-    pub(super) async fn serve(self, service: HttpService) {
+    pub(super) async fn serve(self, service: HttpService, is_stopping: Arc<AtomicBool>) {
+        let readiness = Readiness { service, is_stopping };
         let mut connections = JoinSet::new();
         loop {
             tokio::select! {
                 accepted = self.listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                     Ok((stream, _)) => {
-                        connections.spawn(serve_connection(stream, self.pages.clone(), service.clone()));
+                        connections.spawn(serve_connection(stream, self.pages.clone(), readiness.clone()));
                     }
                     Err(error) => {
                         tracing::warn!(target: "mcp", %error, "failed to accept a connection for the status");
@@ -127,9 +129,23 @@ impl std::fmt::Debug for StatusServer {
     }
 }
 
-async fn serve_connection(stream: TcpStream, pages: Pages, service: HttpService) {
+/// Whether the server wants new requests.
+#[derive(Clone)]
+struct Readiness {
+    service: HttpService,
+    /// Set when the shutdown begins, which may be before the service drains.
+    is_stopping: Arc<AtomicBool>,
+}
+
+impl Readiness {
+    fn is_ready(&self) -> bool {
+        !self.is_stopping.load(Ordering::Relaxed) && self.service.0.shutdown.stage() == Stage::Serving
+    }
+}
+
+async fn serve_connection(stream: TcpStream, pages: Pages, readiness: Readiness) {
     let respond = service_fn(move |request: Request<hyper::body::Incoming>| {
-        let response = pages.respond(&request, service.0.shutdown.stage());
+        let response = pages.respond(&request, readiness.is_ready());
         std::future::ready(Ok::<_, Infallible>(response))
     });
     let mut builder = http1::Builder::new();
@@ -139,7 +155,7 @@ async fn serve_connection(stream: TcpStream, pages: Pages, service: HttpService)
 }
 
 impl Pages {
-    fn respond<B>(&self, request: &Request<B>, stage: Stage) -> Response<ResponseBody> {
+    fn respond<B>(&self, request: &Request<B>, is_ready: bool) -> Response<ResponseBody> {
         if !self.allows_host(request.headers()) {
             return text(StatusCode::FORBIDDEN, "this host is not allowed; see StatusServer::allow_host\n");
         }
@@ -150,7 +166,7 @@ impl Pages {
         }
         match (request.uri().path(), &self.metrics) {
             ("/healthz", _) => text(StatusCode::OK, "ok\n"),
-            ("/readyz", _) if stage == Stage::Serving => text(StatusCode::OK, "ready\n"),
+            ("/readyz", _) if is_ready => text(StatusCode::OK, "ready\n"),
             ("/readyz", _) => text(StatusCode::SERVICE_UNAVAILABLE, "shutting down\n"),
             ("/metrics", Some(metrics)) => {
                 let mut response = text(StatusCode::OK, metrics());
@@ -186,31 +202,31 @@ fn text(status: StatusCode, text: impl Into<Bytes>) -> Response<ResponseBody> {
 mod tests {
     use super::*;
 
-    fn status(pages: &Pages, host: &str, verb: Verb, path: &str, stage: Stage) -> u16 {
+    fn status(pages: &Pages, host: &str, verb: Verb, path: &str, is_ready: bool) -> u16 {
         let request = Request::builder().method(verb).uri(path).header(HOST, host).body(()).unwrap();
-        pages.respond(&request, stage).status().as_u16()
+        pages.respond(&request, is_ready).status().as_u16()
     }
 
     #[test]
-    fn pages_depend_on_the_stage() {
+    fn pages_depend_on_readiness() {
         let mut pages = Pages::default();
-        let get = |pages: &Pages, path, stage| status(pages, "127.0.0.1:9464", Verb::GET, path, stage);
-        assert_eq!(get(&pages, "/healthz", Stage::Serving), 200);
-        assert_eq!(get(&pages, "/healthz", Stage::Draining), 200);
-        assert_eq!(get(&pages, "/readyz", Stage::Serving), 200);
-        assert_eq!(get(&pages, "/readyz", Stage::Draining), 503);
-        assert_eq!(get(&pages, "/metrics", Stage::Serving), 404);
-        assert_eq!(get(&pages, "/", Stage::Serving), 404);
+        let get = |pages: &Pages, path, is_ready| status(pages, "127.0.0.1:9464", Verb::GET, path, is_ready);
+        assert_eq!(get(&pages, "/healthz", true), 200);
+        assert_eq!(get(&pages, "/healthz", false), 200);
+        assert_eq!(get(&pages, "/readyz", true), 200);
+        assert_eq!(get(&pages, "/readyz", false), 503);
+        assert_eq!(get(&pages, "/metrics", true), 404);
+        assert_eq!(get(&pages, "/", true), 404);
         pages.metrics = Some(Arc::new(|| "up 1\n".to_owned()));
-        assert_eq!(get(&pages, "/metrics", Stage::Draining), 200);
-        assert_eq!(status(&pages, "127.0.0.1", Verb::POST, "/metrics", Stage::Serving), 405);
+        assert_eq!(get(&pages, "/metrics", false), 200);
+        assert_eq!(status(&pages, "127.0.0.1", Verb::POST, "/metrics", true), 405);
     }
 
     /// A web page whose name resolves to this machine reads nothing.
     #[test]
     fn foreign_hosts_are_refused() {
         let mut pages = Pages::default();
-        let get = |pages: &Pages, host| status(pages, host, Verb::GET, "/healthz", Stage::Serving);
+        let get = |pages: &Pages, host| status(pages, host, Verb::GET, "/healthz", true);
         for host in ["127.0.0.1", "10.0.0.1:80", "[::1]:9464", "[::1]", "localhost", "LOCALHOST:1"] {
             assert_eq!(get(&pages, host), 200, "{host}");
         }

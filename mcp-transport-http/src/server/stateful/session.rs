@@ -40,7 +40,7 @@ pub(crate) const STANDALONE: u64 = 0;
 pub(crate) struct Session {
     pub(crate) revision: Revision,
     pub(crate) readers: Arc<Readers>,
-    pub(crate) events: Option<EventLog>,
+    pub(crate) events: Option<Arc<EventLog>>,
     /// The state of its record, if there is a session store.
     pub(crate) record_state: Option<Box<RecordState>>,
     pub(crate) counters: Arc<SessionCounters>,
@@ -67,8 +67,7 @@ pub(crate) enum FeedError {
     Full,
 }
 
-/// The event store of a session.
-#[derive(Clone)]
+/// The event store of all sessions.
 pub(crate) struct EventLog {
     pub(crate) store: Arc<dyn EventStore>,
     /// Whether another process may continue the session and its streams.
@@ -105,7 +104,7 @@ impl Session {
         id: SessionId,
         connection: Connection,
         revision: Revision,
-        events: Option<EventLog>,
+        events: Option<Arc<EventLog>>,
         record_state: Option<RecordState>,
         counters: Arc<SessionCounters>,
     ) -> Self {
@@ -438,6 +437,9 @@ impl Session {
             self.release(stream);
         }
         let teardown = held.with(|connection| {
+            if let EndReason::Evicted | EndReason::Expired = reason {
+                connection.set_error(reason.as_str());
+            }
             connection
                 .abort_requests(&ErrorObject::internal_error("the session has ended before the request finished"));
             self.run(connection, None, None);
@@ -476,7 +478,7 @@ impl Session {
         id: SessionId,
         connection: Connection,
         revision: Revision,
-        events: Option<EventLog>,
+        events: Option<Arc<EventLog>>,
         record_state: RecordState,
         counters: Arc<SessionCounters>,
     ) -> Self {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use http::header::RETRY_AFTER;
 use http::{HeaderValue, Response, StatusCode};
+use mcp_kernel::observe::Observer;
 use mcp_kernel::server::Route;
 use mcp_server::{AuthInfo, BoxFuture, Connection, Network, Principal, Server};
 use mcp_session::{
@@ -31,6 +32,7 @@ use crate::rules::status::status_of;
 use crate::server::admission::Permit;
 use crate::server::body::{EventSource, ResponseBody};
 use crate::server::head::{RequestHead, SessionHeader};
+use crate::server::observed::SessionSource;
 use crate::server::options::{HttpOptions, SelectServer};
 use crate::server::refusal::Refusal;
 use crate::server::response_future::ResponseStage;
@@ -42,7 +44,7 @@ use crate::server::teardown::TEARDOWN_TIMEOUT;
 pub(crate) struct Sessions {
     pub(super) manager: SessionManager<Session>,
     settings: Arc<StreamSettings>,
-    pub(super) events: Option<EventLog>,
+    pub(super) events: Option<Arc<EventLog>>,
     record_sync: Option<RecordSync>,
     pub(super) migrations: Migrations,
     pub(super) migrate: Option<MigrateSession>,
@@ -98,6 +100,7 @@ impl Sessions {
             Some(store) => EventLog { store, is_shared: options.session_store.is_some() },
             None => EventLog { store: Arc::new(MemoryEventStore::default()), is_shared: false },
         });
+        let events = events.map(Arc::new);
         let session_options = options.session_options.clone();
         let manager = SessionManager::with_deadlines(session_options, Session::bytes, Session::deadline);
         let (migrations, migrate) = (Migrations::default(), options.session_migration.clone());
@@ -109,6 +112,15 @@ impl Sessions {
         metrics.replayed = self.counters.replayed.load(Ordering::Relaxed);
         metrics.dropped_messages = self.counters.dropped_messages.load(Ordering::Relaxed);
         metrics
+    }
+
+    /// Lets an observer read the metrics.
+    pub(crate) fn watch(&self, observer: &dyn Observer) {
+        let (metrics, counters) = (self.manager.live_metrics(), Arc::clone(&self.counters));
+        observer.watch(Arc::new(SessionSource { metrics, counters }));
+        if let Some(source) = self.events.as_ref().and_then(|events| events.store.metrics()) {
+            observer.watch(source);
+        }
     }
 
     /// Returns when to check for expired sessions.

@@ -19,6 +19,9 @@ pub(crate) struct Dimension {
 /// More than this is growth.
 const FLAT: f64 = 1.1;
 
+/// More than this is growth in time, which also has noise.
+const SLOWER: f64 = 1.25;
+
 impl Dimension {
     pub(crate) fn new(title: impl Into<String>, unit: &'static str, reason: &'static str) -> Self {
         Self { title: title.into(), unit, reason, sizes: Vec::new(), operations: Vec::new() }
@@ -68,7 +71,8 @@ impl Dimension {
         };
         let sizes = format!("from {few} to {many} {}", self.unit);
         match factor {
-            ..FLAT => format!("{sizes}: flat ({measure} x {factor:.2}, time x {time:.2})"),
+            ..FLAT if time < SLOWER => format!("{sizes}: flat ({measure} x {factor:.2}, time x {time:.2})"),
+            ..FLAT => format!("{sizes}: {measure} x {factor:.2}, time x {time:.2}: more memory than the caches have"),
             _ => format!("{sizes}: {measure} x {factor:.2}, time x {time:.2}: {}", self.reason),
         }
     }
@@ -81,8 +85,10 @@ mod tests {
     #[test]
     fn what_grows_has_a_reason() {
         let dimension = Dimension::new("calls", "tools", "because");
-        let flat = dimension.verdict(&[(1, Some(100.0), 1.0), (10, Some(101.0), 3.0)]);
-        assert_eq!(flat, "from 1 to 10 tools: flat (instructions x 1.01, time x 3.00)");
+        let flat = dimension.verdict(&[(1, Some(100.0), 1.0), (10, Some(101.0), 1.1)]);
+        assert_eq!(flat, "from 1 to 10 tools: flat (instructions x 1.01, time x 1.10)");
+        let slower = dimension.verdict(&[(1, Some(100.0), 1.0), (10, Some(101.0), 3.0)]);
+        assert_eq!(slower, "from 1 to 10 tools: instructions x 1.01, time x 3.00: more memory than the caches have");
         let grown = dimension.verdict(&[(1, None, 1.0), (10, Some(101.0), 3.0)]);
         assert_eq!(grown, "from 1 to 10 tools: time x 3.00, time x 3.00: because");
     }

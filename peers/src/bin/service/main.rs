@@ -1,7 +1,6 @@
 //! Compares what users of a real server get: fifty clients, and tools that use Redis and another service over HTTP.
 
 mod clients;
-mod redis;
 mod requests;
 
 use std::process::ExitCode;
@@ -11,12 +10,12 @@ use peers::aims::Aims;
 use peers::process::{Process, pinned};
 use peers::processors::{self, DRIVER, SERVER};
 use peers::records::{self, Unit};
+use peers::redis::Redis;
 use peers::statistics::{median, percentile};
 use peers::table::{Table, known, micros};
 use peers::{usage, versions};
 
 use crate::clients::Clients;
-use crate::redis::Redis;
 
 /// The contestants, and their packages.
 const SERVERS: [(&str, &str); 2] = [("ours", "service-ours"), ("rmcp", "service-rmcp")];

@@ -1,5 +1,7 @@
 //! Public keys as JSON.
 
+#![cfg_attr(not(feature = "jose"), expect(unreachable_pub, reason = "only `jose` has it in its API"))]
+
 use aws_lc_rs::digest::{SHA256, digest};
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
@@ -23,19 +25,19 @@ pub struct PublicJwk {
 }
 
 impl PublicJwk {
-    /// Creates the key of a point on the curve P-256.
-    pub(super) fn p256(x: &[u8], y: &[u8]) -> Self {
-        let (crv, x, y) = (Some("P-256"), Some(encode(x)), Some(encode(y)));
+    /// Creates the key of a point on a curve such as P-256, from its coordinates in full length.
+    pub(crate) fn elliptic(curve: &'static str, x: &[u8], y: &[u8]) -> Self {
+        let (crv, x, y) = (Some(curve), Some(encode(x)), Some(encode(y)));
         Self { crv, e: None, kty: "EC", n: None, x, y }
     }
 
     /// Creates the key of a point on the curve Ed25519.
-    pub(super) fn ed25519(x: &[u8]) -> Self {
+    pub(crate) fn ed25519(x: &[u8]) -> Self {
         Self { crv: Some("Ed25519"), e: None, kty: "OKP", n: None, x: Some(encode(x)), y: None }
     }
 
     /// Creates an RSA key from its modulus and exponent, big-endian without leading zeros.
-    pub(super) fn rsa(modulus: &[u8], exponent: &[u8]) -> Self {
+    pub(crate) fn rsa(modulus: &[u8], exponent: &[u8]) -> Self {
         Self { crv: None, e: Some(encode(exponent)), kty: "RSA", n: Some(encode(modulus)), x: None, y: None }
     }
 

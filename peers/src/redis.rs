@@ -5,18 +5,23 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use peers::processors::{self, DRIVER};
+use crate::processors::{self, DRIVER};
 
 /// A Redis server that runs, and is killed when this is dropped.
-pub(crate) struct Redis {
+#[derive(Debug)]
+pub struct Redis {
     child: Child,
     port: u16,
 }
 
 impl Redis {
     /// Starts a server that stores nothing, and waits until it accepts connections.
+    ///
+    /// # Errors
+    ///
+    /// Returns that it cannot be started.
     #[expect(clippy::disallowed_methods, reason = "a bench waits for another process")]
-    pub(crate) fn start() -> Result<Self, String> {
+    pub fn start() -> Result<Self, String> {
         let failed = |error: std::io::Error| format!("cannot start redis-server: {error}");
         let port = TcpListener::bind(("127.0.0.1", 0)).and_then(|free| free.local_addr()).map_err(failed)?.port();
         let mut line: Vec<String> = processors::pinned(DRIVER).map(str::to_owned).collect();
@@ -34,7 +39,15 @@ impl Redis {
         Err("redis-server accepts no connections".to_owned())
     }
 
-    pub(crate) fn url(&self) -> String {
+    /// Returns the id of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns where it is.
+    #[must_use]
+    pub fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 }

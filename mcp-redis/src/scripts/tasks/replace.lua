@@ -1,0 +1,49 @@
+
+-- ARGV: the id, the version that was read, the next one, the content, whether it is finished, what happens to the queue, the token
+-- of the ticket ('' without one), a nonce, the limit of all bytes.
+local id, read, next_version, content, finished = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
+local action, token, nonce, max_bytes = ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
+local task = read_index(id)
+if not task then
+  return { 'gone' }
+end
+local record = record_key(id)
+local known = redis.call('HMGET', record, 'version', 'last')
+if not known[1] then
+  return { 'gone' }
+end
+if known[2] == nonce then
+  -- The response to the first attempt was lost.
+  return { 'replaced' }
+end
+if token ~= '' and task.held ~= token then
+  return { 'lost' }
+end
+if known[1] ~= read or task.finished then
+  return { 'conflict', fields(id, task) }
+end
+local more = #content - task.bytes
+if more > 0 and tonumber(redis.call('HGET', counts, 'bytes') or '0') + more > max_bytes then
+  return { 'full', 'Bytes' }
+end
+
+redis.call('HSET', record, 'version', next_version, 'content', content, 'last', nonce)
+count('bytes', more)
+task.bytes = #content
+local is_queued = false
+if finished then
+  count_unfinished(task, -1)
+  task.finished = true
+  leave_queue(task)
+elseif action == 'done' then
+  leave_queue(task)
+elseif action == 'enqueue' and task.entry == '' then
+  join_queue(id, task)
+  is_queued = true
+end
+write_index(id, task)
+publish(id)
+if is_queued then
+  publish('queued')
+end
+return { 'replaced' }

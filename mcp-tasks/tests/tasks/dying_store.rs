@@ -1,0 +1,104 @@
+//! A process that loses its store, as if it had been killed.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mcp_tasks::{
+    ClaimedTask, InsertedTask, MemoryTaskStore, NewTask, ReplaceOutcome, TaskChanges, TaskCursor, TaskId, TaskLimits,
+    TaskOwner, TaskPage, TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask, async_trait,
+};
+
+/// A store that others share, and that does not respond to this process any more after its death.
+#[derive(Clone)]
+pub(crate) struct DyingStore {
+    store: Arc<MemoryTaskStore>,
+    is_dead: Arc<AtomicBool>,
+    /// Whether the process dies when it wants to store an outcome.
+    dies_at_the_end: Arc<AtomicBool>,
+}
+
+impl DyingStore {
+    pub(crate) fn new(store: &Arc<MemoryTaskStore>) -> Self {
+        Self { store: Arc::clone(store), is_dead: Arc::default(), dies_at_the_end: Arc::default() }
+    }
+
+    pub(crate) fn die(&self) {
+        self.is_dead.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn die_at_the_end(&self) {
+        self.dies_at_the_end.store(true, Ordering::Relaxed);
+    }
+
+    async fn live(&self) {
+        if self.is_dead.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+#[async_trait]
+impl TaskStore for DyingStore {
+    fn limits(&self) -> &TaskLimits {
+        self.store.limits()
+    }
+
+    async fn insert(&self, now: u64, new: NewTask) -> Result<InsertedTask, TaskStoreError> {
+        self.live().await;
+        self.store.insert(now, new).await
+    }
+
+    async fn load(&self, now: u64, id: TaskId) -> Result<Option<VersionedTask>, TaskStoreError> {
+        self.live().await;
+        self.store.load(now, id).await
+    }
+
+    async fn replace(&self, now: u64, id: TaskId, write: TaskWrite) -> Result<ReplaceOutcome, TaskStoreError> {
+        if write.is_finished && self.dies_at_the_end.load(Ordering::Relaxed) {
+            self.die();
+        }
+        self.live().await;
+        self.store.replace(now, id, write).await
+    }
+
+    async fn claim(&self, now: u64, worker: &str, lease: Duration) -> Result<Option<ClaimedTask>, TaskStoreError> {
+        self.live().await;
+        self.store.claim(now, worker, lease).await
+    }
+
+    async fn renew(&self, now: u64, ticket: TaskTicket, lease: Duration) -> Result<bool, TaskStoreError> {
+        self.live().await;
+        self.store.renew(now, ticket, lease).await
+    }
+
+    async fn release(&self, now: u64, ticket: TaskTicket) -> Result<bool, TaskStoreError> {
+        self.live().await;
+        self.store.release(now, ticket).await
+    }
+
+    async fn list(
+        &self,
+        now: u64,
+        owner: TaskOwner,
+        after: Option<TaskCursor>,
+        count: usize,
+    ) -> Result<TaskPage, TaskStoreError> {
+        self.live().await;
+        self.store.list(now, owner, after, count).await
+    }
+
+    async fn remove(&self, now: u64, id: TaskId) -> Result<bool, TaskStoreError> {
+        self.live().await;
+        self.store.remove(now, id).await
+    }
+
+    async fn usage(&self, now: u64) -> Result<TaskUsage, TaskStoreError> {
+        self.live().await;
+        self.store.usage(now).await
+    }
+
+    fn changes(&self) -> TaskChanges {
+        self.store.changes()
+    }
+}
