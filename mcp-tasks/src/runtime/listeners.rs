@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use crate::runtime::write::{self, Backoff};
 use crate::runtime::{Shared, Stage};
 use crate::wire::{core, extension};
-use crate::{TaskChange, TaskChanges, TaskId, TaskRecord};
+use crate::{TaskChange, TaskChanges, TaskId, TaskRecord, TaskStoreError};
 
 /// The clients that want to know about tasks.
 #[derive(Default)]
@@ -25,11 +25,19 @@ struct State {
     /// The listen streams of modern clients.
     streams: BTreeMap<TaskId, Vec<TaskListener>>,
     /// The sessions of clients of 2025-11-25 that created tasks here.
-    sessions: BTreeMap<TaskId, WeakConnectionHandle>,
-    /// The number of sessions above which those that have ended are removed.
+    sessions: BTreeMap<TaskId, Session>,
+    /// The number of sessions above which those are removed that have ended, or whose task has expired.
     next_purge: usize,
     /// The tasks whose state has to be sent.
     due: BTreeSet<TaskId>,
+}
+
+/// The session that created a task.
+#[derive(Clone)]
+struct Session {
+    connection: WeakConnectionHandle,
+    /// When the task expires, which stores do not announce.
+    expires: u64,
 }
 
 impl Listeners {
@@ -59,18 +67,23 @@ impl Listeners {
         }
     }
 
-    /// Adds the session of a client of 2025-11-25 that created a task.
-    pub(crate) fn add_session(&self, id: TaskId, connection: &ConnectionHandle) {
+    /// Adds the session of a client of 2025-11-25 that created a task. It gets the state first: the task may have changed since it
+    /// was inserted.
+    pub(crate) fn add_session(&self, now: u64, record: &TaskRecord, connection: &ConnectionHandle) {
         // Without a session no notification can be sent later.
         if connection.scratch().is_err() {
             return;
         }
         let mut state = self.lock();
-        state.sessions.insert(id, connection.downgrade());
+        let session = Session { connection: connection.downgrade(), expires: record.expires };
+        state.sessions.insert(record.id, session);
         if state.sessions.len() > state.next_purge.max(MIN_PURGE) {
-            state.sessions.retain(|_, session| session.upgrade().is_some());
+            state.sessions.retain(|_, session| session.expires > now && session.connection.upgrade().is_some());
             state.next_purge = state.sessions.len() * 2;
         }
+        state.due.insert(record.id);
+        drop(state);
+        self.has_due.notify_one();
     }
 
     fn handle(&self, change: TaskChange) {
@@ -106,7 +119,7 @@ impl Listeners {
             let ended: Vec<_> = streams.into_iter().filter(|stream| !stream.notify(&params)).collect();
             ended.iter().for_each(|stream| self.remove(stream, std::iter::once(id)));
         }
-        if let Some(session) = session.and_then(|session| session.upgrade()) {
+        if let Some(session) = session.and_then(|session| session.connection.upgrade()) {
             session.notify(&Method::NOTIFICATIONS_TASKS_STATUS, &core::notification(record));
         }
     }
@@ -149,14 +162,18 @@ pub(crate) async fn publish(shared: Arc<Shared>) {
     }
 }
 
-/// Loads a task, and sends its state. No change is lost while the store does not respond.
+/// Loads a task, and sends its state. No change is lost while the store does not respond; a record that cannot be read, such as
+/// that of a newer version, is left out.
 async fn notify(shared: &Arc<Shared>, id: TaskId) {
     let mut backoff = Backoff::default();
     loop {
         match write::load(shared, id).await {
             Ok(read) => return shared.listeners.notify(id, read.as_ref().map(|read| &read.record)),
             Err(error) => {
-                tracing::warn!(target: "mcp", %error, "listeners cannot be notified of a task");
+                tracing::warn!(target: "mcp", %error, "clients cannot be notified of a task");
+                if !matches!(error, TaskStoreError::Failed(_)) {
+                    return;
+                }
                 backoff.wait().await;
             }
         }

@@ -160,7 +160,7 @@ pub(crate) fn created(
     let result = match ctx.era() {
         Era::Modern => RawObject::new(&extension::created(record)),
         Era::Legacy => {
-            shared.listeners.add_session(record.id, ctx.connection());
+            shared.listeners.add_session(shared.now(), record, ctx.connection());
             RawObject::new(&core::created(record))
         }
     };

@@ -83,7 +83,11 @@ pub(super) async fn list(
     let page = page.map_err(|error| refusal(&error))?;
     let mut tasks = Vec::with_capacity(page.tasks.len());
     for (id, stored) in &page.tasks {
-        tasks.push(task(&TaskRecord::decode(*id, &stored.task).map_err(|error| refusal(&error))?));
+        match TaskRecord::decode(*id, &stored.task) {
+            Ok(record) => tasks.push(task(&record)),
+            // Another version of the server may be able to read it.
+            Err(error) => tracing::warn!(target: "mcp", %error, "a task is left out of a list"),
+        }
     }
     let mut result = ListTasksResult::new(tasks);
     result.next_cursor = page.next.map(|TaskCursor(position)| position.to_string());

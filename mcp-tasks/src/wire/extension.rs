@@ -10,7 +10,7 @@ use mcp_types::tasks::{
 use mcp_types::{ErrorObject, RawObject, TaskStatus};
 
 use super::timestamp::timestamp;
-use super::{answer, check_responses, decode, encode, end, load, milliseconds};
+use super::{answer, check_responses, decode, encode, end, load, milliseconds, unknown};
 use crate::runtime::Shared;
 use crate::runtime::new_task::{declares_extension, missing_extension};
 use crate::{TaskOutcome, TaskRecord};
@@ -81,8 +81,14 @@ pub(crate) async fn select(
     }
     let mut selected = Vec::with_capacity(task_ids.len());
     for task_id in task_ids {
-        if !selected.contains(&task_id) && load(shared, ctx, &task_id).await.is_ok() {
-            selected.push(task_id);
+        if selected.contains(&task_id) {
+            continue;
+        }
+        match load(shared, ctx, &task_id).await {
+            Ok(_) => selected.push(task_id),
+            Err(error) if error == unknown() => {}
+            // The task may be there.
+            Err(error) => return Err(error),
         }
     }
     Ok(selected)
