@@ -229,6 +229,9 @@ impl RequestContext {
             {
                 return done.decode().map_err(|fault| AskError::InvalidRequest(fault.to_string().into()).into());
             }
+            if let Some(begun) = self.task_port().and_then(|port| port.begin_step()) {
+                begun.await?;
+            }
             let result = step().await?;
             let kept = RawJson::new(&result).map_err(|fault| AskError::InvalidRequest(fault.to_string().into()))?;
             self.keep_step(key, kept).await?;

@@ -19,6 +19,10 @@ pub trait TaskPort: Send + Sync {
     /// Returns the result of a step of [`once`](crate::RequestContext::once) that was completed in this run or an earlier one.
     fn step(&self, key: &str) -> Option<RawJson>;
 
+    /// Makes sure that no other process runs the task, before a step that was not completed has its effects. Returns `None` if that
+    /// is certain.
+    fn begin_step(&self) -> Option<BoxFuture<Result<(), AskError>>>;
+
     /// Stores the result of a step, before the handler gets it.
     fn complete_step(&self, key: &str, result: RawJson) -> BoxFuture<Result<(), AskError>>;
 

@@ -7,22 +7,28 @@ use mcp_server::tasks::{RoundJournal, TaskOptions, TaskRun};
 use mcp_server::{RequestContext, ResponseFuture};
 use mcp_types::ErrorObject;
 use tokio::sync::oneshot;
-use tokio::time::{Instant, timeout};
+use tokio::time::{timeout, timeout_at};
 
+use crate::runtime::lease::LeaseTime;
 use crate::runtime::run::Run;
+use crate::runtime::write::Backoff;
 use crate::runtime::{Shared, new_task};
-use crate::{TaskRecord, TaskStart};
+use crate::{TaskId, TaskRecord, TaskStart, TaskStoreError};
 
 /// What becomes of a call whose time is over.
 enum Switched {
     /// It is a task.
     Task(Box<TaskRecord>),
-    /// It goes on without one, as none can be stored.
+    /// It goes on without one, as none can be stored or run now.
     Inline(Box<TaskRun>),
     Failed(ErrorObject),
 }
 
-/// Calls the handler, and turns the call into a task if it is not done after a time.
+/// The minimum time between two attempts to turn a call into a task.
+const MIN_RETRY: Duration = Duration::from_secs(1);
+
+/// Calls the handler, and turns the call into a task if it is not done after a time. If there is no room for a task, this is tried
+/// again each time it has passed.
 pub(crate) fn call(
     shared: &Arc<Shared>,
     ctx: &RequestContext,
@@ -32,17 +38,21 @@ pub(crate) fn call(
     let (shared, ctx, options) = (Arc::clone(shared), ctx.clone(), options.clone());
     let mut handler = Box::new(TaskRun::new(&ctx));
     Box::pin(async move {
-        if let Ok(served) = timeout(delay, &mut *handler).await {
-            return served;
-        }
-        let (sender, switched) = oneshot::channel();
-        // In a task of its own, so that what is inserted runs, also if the client goes away meanwhile.
-        tokio::spawn(switch(Arc::clone(&shared), ctx.clone(), options, handler, sender));
-        match switched.await {
-            Ok(Switched::Task(record)) => new_task::created(&shared, &ctx, &record),
-            Ok(Switched::Inline(handler)) => handler.await,
-            Ok(Switched::Failed(error)) => Err(error),
-            Err(_) => Err(ErrorObject::internal_error("the task failed")),
+        let mut delay = delay;
+        loop {
+            if let Ok(served) = timeout(delay, &mut *handler).await {
+                return served;
+            }
+            let (sender, switched) = oneshot::channel();
+            // In a task of its own, so that what is inserted runs, also if the client goes away meanwhile.
+            tokio::spawn(switch(Arc::clone(&shared), ctx.clone(), options.clone(), handler, sender));
+            match switched.await {
+                Ok(Switched::Task(record)) => return new_task::created(&shared, &ctx, &record),
+                Ok(Switched::Inline(back)) => handler = back,
+                Ok(Switched::Failed(error)) => return Err(error),
+                Err(_) => return Err(ErrorObject::internal_error("the task failed")),
+            }
+            delay = delay.max(MIN_RETRY);
         }
     })
 }
@@ -54,13 +64,17 @@ async fn switch(
     handler: Box<TaskRun>,
     sender: oneshot::Sender<Switched>,
 ) {
+    // Without a permit the request stays in flight, and counts for the limits of its transport.
+    let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned() else {
+        return drop(sender.send(Switched::Inline(handler)));
+    };
     let journal = RoundJournal::of(handler.context()).await.map_err(ErrorObject::from);
     let record = journal.and_then(|journal| new_task::record(&shared, &ctx, &options, None, journal));
     let record = match record {
         Ok(record) => record,
         Err(error) => return drop(sender.send(Switched::Failed(error))),
     };
-    let asked = Instant::now();
+    let (id, asked) = (record.id, LeaseTime::now(&shared));
     let start = TaskStart::Claimed { worker: Arc::clone(&shared.worker), lease: shared.settings.lease };
     let (read, ticket) = match new_task::insert(&shared, record, start).await {
         Ok((read, Some(ticket))) => (read, ticket),
@@ -69,11 +83,25 @@ async fn switch(
         }
         Err(error) => {
             tracing::warn!(target: "mcp", %error, "a call cannot become a task, and goes on without one");
-            return drop(sender.send(Switched::Inline(handler)));
+            // It may have been inserted. When its lease has expired, another process may run it.
+            let is_absent = !matches!(error, TaskStoreError::Failed(_))
+                || timeout_at(asked.at + shared.settings.lease, remove(&shared, id)).await.is_ok();
+            let failed = || Switched::Failed(ErrorObject::internal_error("the store of tasks failed"));
+            return drop(sender.send(if is_absent { Switched::Inline(handler) } else { failed() }));
         }
     };
     let told = Box::new(read.record.clone());
     let run = Run::adopted(&shared, ticket, read, *handler, asked);
     let _ = sender.send(Switched::Task(told));
     run.await;
+    drop(slot);
+}
+
+/// Removes a task that may be in the store.
+async fn remove(shared: &Shared, id: TaskId) {
+    let mut backoff = Backoff::default();
+    while let Err(error) = shared.store.remove(shared.now(), id).await {
+        tracing::warn!(target: "mcp", %error, "a task that was not created cannot be removed");
+        backoff.wait().await;
+    }
 }

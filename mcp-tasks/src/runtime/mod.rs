@@ -3,6 +3,7 @@
 pub(crate) mod credentials;
 pub(crate) mod delayed;
 pub(crate) mod hub;
+pub(crate) mod lease;
 pub(crate) mod listeners;
 pub(crate) mod metrics;
 pub(crate) mod new_task;
@@ -22,7 +23,7 @@ use mcp_server::tasks::{TaskListener, TaskOptions, TaskRuntime};
 use mcp_server::{BoxFuture, RequestContext, ResponseFuture, Server, WeakServer};
 use mcp_types::{ErrorObject, RawObject};
 use tokio::runtime::Handle;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::runtime::hub::Hub;
 use crate::runtime::listeners::Listeners;
@@ -73,8 +74,10 @@ pub(crate) struct Shared {
     server: OnceLock<WeakServer>,
     is_started: AtomicBool,
     pub(crate) stage: watch::Sender<Stage>,
-    /// The number of runs in this process.
-    pub(crate) running: watch::Sender<usize>,
+    /// One permit for each task that this process may run at a time.
+    pub(crate) slots: Arc<Semaphore>,
+    /// The number of runs in this process, and of claims in flight.
+    running: watch::Sender<usize>,
     pub(crate) metrics: Arc<TaskMetrics>,
 }
 
@@ -82,6 +85,15 @@ impl Drop for Shared {
     /// The observer keeps the metrics.
     fn drop(&mut self) {
         self.metrics.end();
+    }
+}
+
+/// Counts a run of this process until it is dropped.
+pub(crate) struct RunCount(Arc<Shared>);
+
+impl Drop for RunCount {
+    fn drop(&mut self) {
+        self.0.running.send_modify(|count| *count -= 1);
     }
 }
 
@@ -124,6 +136,7 @@ impl Tasks {
         let worker =
             TaskId::random().map_or_else(|_| "worker".to_owned(), |id| format!("{id:?}").replace("TaskId", ""));
         let stage = watch::Sender::new(Stage::Open);
+        let max_running = settings.max_running.clamp(1, Semaphore::MAX_PERMITS);
         let shared = Arc::new(Shared {
             store,
             settings,
@@ -133,6 +146,7 @@ impl Tasks {
             server: OnceLock::new(),
             is_started: AtomicBool::new(false),
             stage: stage.clone(),
+            slots: Arc::new(Semaphore::new(max_running)),
             running: watch::Sender::new(0),
             metrics: Arc::default(),
         });
@@ -189,6 +203,12 @@ impl Shared {
             tokio.spawn(worker::work(Arc::clone(self)));
         }
         true
+    }
+
+    /// Counts a run, so that the shutdown waits for it.
+    pub(crate) fn count_run(self: &Arc<Self>) -> RunCount {
+        self.running.send_modify(|count| *count += 1);
+        RunCount(Arc::clone(self))
     }
 
     /// Waits for a stage of the shutdown.

@@ -9,6 +9,7 @@ use mcp_types::{ErrorObject, InputRequest, RawJson, RawObject};
 use tokio::sync::{Mutex as AsyncMutex, watch};
 
 use crate::runtime::Shared;
+use crate::runtime::lease::{Lease, LeaseTime};
 use crate::runtime::metrics::ActiveGuard;
 use crate::runtime::write::{self, Backoff, Change, ReadRecord, WriteError};
 use crate::{QueueAction, TaskCall, TaskJournal, TaskRecord, TaskStoreError, TaskTicket, TransitionError};
@@ -17,6 +18,7 @@ use crate::{QueueAction, TaskCall, TaskJournal, TaskRecord, TaskStoreError, Task
 pub(crate) struct RunState {
     pub(crate) shared: Arc<Shared>,
     pub(crate) ticket: TaskTicket,
+    pub(crate) lease: Lease,
     /// The call, without its parameters.
     pub(crate) call: TaskCall,
     /// The record as this run knows it. Locked while it is written, so that writes of one run do not compete.
@@ -69,19 +71,20 @@ impl Drop for WaitGuard<'_> {
     }
 }
 
-/// What a handler that is pending wants of its run.
-pub(crate) enum Wish {
+/// How a run ends although its handler is pending.
+pub(crate) enum EarlyEnd {
     Park(Vec<(String, InputRequest)>),
     Fail(ErrorObject),
 }
 
 impl RunState {
-    pub(crate) fn new(shared: Arc<Shared>, ticket: TaskTicket, read: ReadRecord) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, ticket: TaskTicket, read: ReadRecord, asked: LeaseTime) -> Self {
         let mut call = read.record.call.clone();
         call.params = RawObject::empty();
         Self {
             shared,
             ticket,
+            lease: Lease::new(asked),
             call,
             journal: Mutex::new(read.record.journal().clone()),
             current: AsyncMutex::new(read),
@@ -152,15 +155,15 @@ impl RunState {
         self.refreshed.send_replace(true);
     }
 
-    /// Returns what the handler wants, and wakes the run when it wants something later.
-    pub(crate) fn poll_wish(&self, cx: &Context<'_>) -> Option<Wish> {
+    /// Returns how the run ends before its handler returns, if it does, and wakes the run when it does later.
+    pub(crate) fn poll_early_end(&self, cx: &Context<'_>) -> Option<EarlyEnd> {
         let waker = cx.waker().clone();
         let mut control = self.control();
         if let Some(error) = control.failed.take() {
-            return Some(Wish::Fail(error));
+            return Some(EarlyEnd::Fail(error));
         }
         if !control.questions.is_empty() {
-            return Some(Wish::Park(std::mem::take(&mut control.questions)));
+            return Some(EarlyEnd::Park(std::mem::take(&mut control.questions)));
         }
         let replaced = control.waker.replace(waker);
         drop(control);
@@ -195,7 +198,7 @@ impl RunState {
     }
 
     /// Ends the task because something cannot be stored, with an error that says what.
-    fn reject(&self, what: &str, key: &str, error: WriteError) {
+    pub(crate) fn reject(&self, what: &str, key: &str, error: WriteError) {
         let reason = match error {
             // The run ends anyway.
             WriteError::Lost => return,
@@ -207,6 +210,21 @@ impl RunState {
             let error = ErrorObject::internal_error(format!("the {what} `{key}` cannot be stored: {reason}"));
             control.failed.get_or_insert(error);
         });
+    }
+
+    /// Asks the store whether no other process has the task. If another one has, this waits for the end of the run.
+    async fn confirm_lease(&self) -> Result<(), AskError> {
+        let mut backoff = Backoff::default();
+        loop {
+            match self.lease.renew(&self.shared, self.ticket).await {
+                Ok(true) => return Ok(()),
+                Ok(false) => return Err(self.ended().await),
+                Err(error) => {
+                    tracing::warn!(target: "mcp", %error, "a step of a task waits for the store");
+                    backoff.wait().await;
+                }
+            }
+        }
     }
 
     /// Waits for the end of the run.
@@ -276,6 +294,14 @@ impl TaskPort for RunPort {
 
     fn step(&self, key: &str) -> Option<RawJson> {
         self.0.journal().step(key).cloned()
+    }
+
+    fn begin_step(&self) -> Option<BoxFuture<Result<(), AskError>>> {
+        if self.0.lease.is_certain(&self.0.shared) {
+            return None;
+        }
+        let state = Arc::clone(&self.0);
+        Some(Box::pin(async move { state.confirm_lease().await }))
     }
 
     fn complete_step(&self, key: &str, result: RawJson) -> BoxFuture<Result<(), AskError>> {

@@ -8,27 +8,27 @@ use std::time::Duration;
 use mcp_server::tasks::{DetachedRequest, RoundJournal, TaskRun};
 use mcp_server::{Extensions, Response, Server};
 use mcp_types::{ErrorObject, Method, RequestParams, TaskStatus};
-use tokio::time::{Instant, sleep};
+use tokio::time::{sleep, timeout};
 
+use crate::runtime::lease::LeaseTime;
 use crate::runtime::metrics::ActiveGuard;
 use crate::runtime::outcome::Ending;
-use crate::runtime::port::{RunPort, RunState, Wish};
+use crate::runtime::port::{EarlyEnd, RunPort, RunState};
 use crate::runtime::write::{Change, ReadRecord, WriteError};
-use crate::runtime::{Shared, Stage, credentials, worker};
+use crate::runtime::{RunCount, Shared, Stage, credentials};
 use crate::{ClaimedTask, QueueAction, TaskRecord, TaskTicket};
 
 /// A task that this process runs.
 pub(crate) struct Run {
     state: Arc<RunState>,
-    /// When the lease was asked for.
-    asked: Instant,
     _count: RunCount,
+    _metric: ActiveGuard,
 }
 
 /// How the run of a handler ended.
 enum RunEnd {
     Returned(Result<Response, ErrorObject>),
-    Wished(Wish),
+    Early(EarlyEnd),
     Stopped,
 }
 
@@ -37,9 +37,10 @@ impl Run {
     pub(crate) fn claimed(
         shared: &Arc<Shared>,
         claimed: ClaimedTask,
-        asked: Instant,
+        asked: LeaseTime,
+        count: RunCount,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let (shared, count) = (Arc::clone(shared), RunCount::new(shared));
+        let shared = Arc::clone(shared);
         async move {
             let ClaimedTask { ticket, task, is_taken_over } = claimed;
             if is_taken_over {
@@ -51,8 +52,9 @@ impl Run {
                 Err(error) => return tracing::error!(target: "mcp", task = ?ticket.id, %error, "a task cannot be run"),
             };
             let Some(server) = shared.server() else { return release(&shared, ticket).await };
-            let state = Arc::new(RunState::new(shared, ticket, read.clone()));
-            let run = Self { state, asked, _count: count };
+            let metric = shared.metrics.run();
+            let state = Arc::new(RunState::new(shared, ticket, read.clone(), asked));
+            let run = Self { state, _count: count, _metric: metric };
             if ticket.run > 1 && !read.record.call.is_restartable {
                 let why = "the process that ran the task has ended, and its tool cannot be run again";
                 return run.finish(Ending::error(ErrorObject::internal_error(why))).await;
@@ -74,14 +76,14 @@ impl Run {
         ticket: TaskTicket,
         read: ReadRecord,
         handler: TaskRun,
-        asked: Instant,
+        asked: LeaseTime,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let count = RunCount::new(shared);
+        let (count, metric) = (shared.count_run(), shared.metrics.run());
         let known: Vec<String> = read.record.journal().steps().map(|(key, _)| key.to_owned()).collect();
-        let state = Arc::new(RunState::new(Arc::clone(shared), ticket, read));
+        let state = Arc::new(RunState::new(Arc::clone(shared), ticket, read, asked));
         let port = Arc::new(RunPort(Arc::clone(&state)));
         let RoundJournal { journal, .. } = handler.attach(port);
-        let run = Self { state, asked, _count: count };
+        let run = Self { state, _count: count, _metric: metric };
         async move {
             // Steps that tasks of the handler have completed while the record was inserted.
             for (key, result) in journal.steps().filter(|(key, _)| !known.iter().any(|known| known == key)) {
@@ -90,7 +92,8 @@ impl Run {
                     Ok(Change::Write(QueueAction::Keep))
                 });
                 if let Err(error) = stored.await {
-                    tracing::warn!(target: "mcp", key, ?error, "a step of a task cannot be stored");
+                    run.state.reject("step", key, error);
+                    break;
                 }
             }
             run.drive(handler).await;
@@ -103,11 +106,10 @@ impl Run {
         let id = state.ticket.id;
         let mut watch = state.shared.hub.watch(id);
         let changes = async {
-            loop {
+            // What has changed between the claim and the beginning of the watch was not seen. Most runs end before they are told.
+            let _ = timeout(FIRST_REFRESH, watch.changed()).await;
+            while state.refresh().await {
                 watch.changed().await;
-                if !state.refresh().await {
-                    return;
-                }
             }
         };
         let work = async {
@@ -118,8 +120,8 @@ impl Run {
             };
             match end {
                 RunEnd::Stopped => release(&state.shared, state.ticket).await,
-                RunEnd::Wished(Wish::Fail(error)) => self.finish(Ending::error(error)).await,
-                RunEnd::Wished(Wish::Park(questions)) => self.finish(Ending::Park(questions, None)).await,
+                RunEnd::Early(EarlyEnd::Fail(error)) => self.finish(Ending::error(error)).await,
+                RunEnd::Early(EarlyEnd::Park(questions)) => self.finish(Ending::Park(questions, None)).await,
                 RunEnd::Returned(served) => {
                     let ending = Ending::of(served, &state.call);
                     self.finish(ending).await;
@@ -127,11 +129,12 @@ impl Run {
             }
         };
         tokio::select! {
+            // A process that stood still learns that its lease is lost before its handler goes on.
             biased;
-            () = work => {}
-            () = worker::keep_lease(&state.shared, state.ticket, self.asked) => {
+            () = state.lease.keep(&state.shared, state.ticket) => {
                 tracing::warn!(target: "mcp", task = ?id, "the lease of a task was lost");
             }
+            () = work => {}
             // It was cancelled, or has expired.
             () = changes => {}
             () = report_progress(&state) => {}
@@ -242,6 +245,9 @@ async fn report_progress(state: &RunState) {
     std::future::pending::<()>().await;
 }
 
+/// The time after which a run reads its record again, unless that is known to have changed.
+const FIRST_REFRESH: Duration = Duration::from_secs(1);
+
 /// The minimum time between two status messages of a task.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -256,30 +262,11 @@ impl Future for RunFuture<'_> {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<RunEnd> {
         let served = Pin::new(&mut self.handler).poll(cx);
-        match (self.state.poll_wish(cx), served) {
-            (Some(Wish::Fail(error)), _) => Poll::Ready(RunEnd::Wished(Wish::Fail(error))),
+        match (self.state.poll_early_end(cx), served) {
+            (Some(EarlyEnd::Fail(error)), _) => Poll::Ready(RunEnd::Early(EarlyEnd::Fail(error))),
             (_, Poll::Ready(served)) => Poll::Ready(RunEnd::Returned(served)),
-            (Some(wish), Poll::Pending) => Poll::Ready(RunEnd::Wished(wish)),
+            (Some(end), Poll::Pending) => Poll::Ready(RunEnd::Early(end)),
             (None, Poll::Pending) => Poll::Pending,
         }
-    }
-}
-
-/// Counts the runs of this process.
-struct RunCount {
-    shared: Arc<Shared>,
-    _metric: ActiveGuard,
-}
-
-impl RunCount {
-    fn new(shared: &Arc<Shared>) -> Self {
-        shared.running.send_modify(|count| *count += 1);
-        Self { shared: Arc::clone(shared), _metric: shared.metrics.run() }
-    }
-}
-
-impl Drop for RunCount {
-    fn drop(&mut self) {
-        self.shared.running.send_modify(|count| *count -= 1);
     }
 }

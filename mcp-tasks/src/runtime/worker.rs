@@ -3,73 +3,56 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::timeout;
 
-use crate::TaskTicket;
+use crate::runtime::lease::LeaseTime;
 use crate::runtime::run::Run;
 use crate::runtime::write::Backoff;
 use crate::runtime::{Shared, Stage};
 
 /// Claims tasks until the shutdown.
 pub(crate) async fn work(shared: Arc<Shared>) {
-    tokio::select! {
-        () = shared.reached(Stage::Draining) => {}
-        () = claim_all(&shared) => {}
-    }
-}
-
-async fn claim_all(shared: &Arc<Shared>) {
-    let slots = Arc::new(Semaphore::new(shared.settings.max_running.clamp(1, Semaphore::MAX_PERMITS)));
     let mut backoff = Backoff::default();
-    loop {
-        // The semaphore is never closed.
-        let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
-        // The lease begins at the earliest when the store is asked for it.
-        let asked = Instant::now();
+    // The semaphore is never closed.
+    while let Some(Ok(slot)) = before(&shared, Stage::Draining, Arc::clone(&shared.slots).acquire_owned()).await {
+        // A claim that is in flight counts as a run: the store may have granted it already.
+        let (count, asked) = (shared.count_run(), LeaseTime::now(&shared));
         let claim = shared.store.claim(shared.now(), &shared.worker, shared.settings.lease);
-        match claim.await {
+        let Some(claimed) = before(&shared, Stage::Stopped, claim).await else { return };
+        match claimed {
             Ok(Some(claimed)) => {
                 backoff = Backoff::default();
-                let run = Run::claimed(shared, claimed, asked);
+                let run = Run::claimed(&shared, claimed, asked, count);
                 tokio::spawn(async move {
                     run.await;
                     drop(slot);
                 });
             }
             Ok(None) => {
-                drop(slot);
+                drop((slot, count));
                 // Leases that expire are not announced.
-                let _ = timeout(idle_time(shared), shared.hub.queued.notified()).await;
+                let queued = timeout(idle_time(&shared), shared.hub.queued.notified());
+                let _ = before(&shared, Stage::Draining, queued).await;
             }
             Err(error) => {
-                drop(slot);
+                drop((slot, count));
                 tracing::warn!(target: "mcp", %error, "no task can be claimed");
-                backoff.wait().await;
+                let _ = before(&shared, Stage::Draining, backoff.wait()).await;
             }
         }
+    }
+}
+
+/// Waits for something, but not after a stage of the shutdown.
+async fn before<T>(shared: &Shared, stage: Stage, future: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        () = shared.reached(stage) => None,
+        output = future => Some(output),
     }
 }
 
 /// How often leases of other processes are looked at.
 fn idle_time(shared: &Shared) -> Duration {
     (shared.settings.lease / 3).max(Duration::from_millis(10))
-}
-
-/// Renews the lease of a run, which was asked for at a time, until it is lost: another process may take over as soon as it has
-/// expired.
-pub(crate) async fn keep_lease(shared: &Shared, ticket: TaskTicket, asked: Instant) {
-    let lease = shared.settings.lease;
-    let mut valid_until = asked + lease;
-    loop {
-        let renewed = timeout_at(valid_until, async {
-            sleep(lease / 3).await;
-            (Instant::now(), shared.store.renew(shared.now(), ticket, lease).await)
-        });
-        match renewed.await {
-            Ok((asked, Ok(true))) => valid_until = asked + lease,
-            Ok((_, Err(error))) => tracing::warn!(target: "mcp", %error, "the lease of a task cannot be renewed"),
-            Ok((_, Ok(false))) | Err(_) => return,
-        }
-    }
 }

@@ -1,13 +1,14 @@
-//! A process that loses its store, as if it had been killed.
+//! A process that loses its store, as if it had been killed, or some of its responses.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use mcp_tasks::{
     ClaimedTask, InsertedTask, MemoryTaskStore, NewTask, ReplaceOutcome, TaskChanges, TaskCursor, TaskId, TaskLimits,
     TaskOwner, TaskPage, TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask, async_trait,
 };
+use tokio::time::sleep;
 
 /// A store that others share, and that does not respond to this process any more after its death.
 #[derive(Clone)]
@@ -16,11 +17,25 @@ pub(crate) struct DyingStore {
     is_dead: Arc<AtomicBool>,
     /// Whether the process dies when it wants to store an outcome.
     dies_at_the_end: Arc<AtomicBool>,
+    /// Whether tasks are inserted without a response.
+    loses_insertions: Arc<AtomicBool>,
+    refuses_removals: Arc<AtomicBool>,
+    /// How long the responses take, in milliseconds.
+    insertion_delay: Arc<AtomicU64>,
+    claim_delay: Arc<AtomicU64>,
 }
 
 impl DyingStore {
     pub(crate) fn new(store: &Arc<MemoryTaskStore>) -> Self {
-        Self { store: Arc::clone(store), is_dead: Arc::default(), dies_at_the_end: Arc::default() }
+        Self {
+            store: Arc::clone(store),
+            is_dead: Arc::default(),
+            dies_at_the_end: Arc::default(),
+            loses_insertions: Arc::default(),
+            refuses_removals: Arc::default(),
+            insertion_delay: Arc::default(),
+            claim_delay: Arc::default(),
+        }
     }
 
     pub(crate) fn die(&self) {
@@ -29,6 +44,22 @@ impl DyingStore {
 
     pub(crate) fn die_at_the_end(&self) {
         self.dies_at_the_end.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lose_insertions(&self) {
+        self.loses_insertions.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn refuse_removals(&self) {
+        self.refuses_removals.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn delay_insertions(&self, seconds: u64) {
+        self.insertion_delay.store(seconds * 1000, Ordering::Relaxed);
+    }
+
+    pub(crate) fn delay_claims(&self, seconds: u64) {
+        self.claim_delay.store(seconds * 1000, Ordering::Relaxed);
     }
 
     async fn live(&self) {
@@ -46,7 +77,12 @@ impl TaskStore for DyingStore {
 
     async fn insert(&self, now: u64, new: NewTask) -> Result<InsertedTask, TaskStoreError> {
         self.live().await;
-        self.store.insert(now, new).await
+        let inserted = self.store.insert(now, new).await;
+        if self.loses_insertions.load(Ordering::Relaxed) {
+            return Err(TaskStoreError::Failed("no response".to_owned()));
+        }
+        sleep(Duration::from_millis(self.insertion_delay.load(Ordering::Relaxed))).await;
+        inserted
     }
 
     async fn load(&self, now: u64, id: TaskId) -> Result<Option<VersionedTask>, TaskStoreError> {
@@ -64,7 +100,9 @@ impl TaskStore for DyingStore {
 
     async fn claim(&self, now: u64, worker: &str, lease: Duration) -> Result<Option<ClaimedTask>, TaskStoreError> {
         self.live().await;
-        self.store.claim(now, worker, lease).await
+        let claimed = self.store.claim(now, worker, lease).await;
+        sleep(Duration::from_millis(self.claim_delay.load(Ordering::Relaxed))).await;
+        claimed
     }
 
     async fn renew(&self, now: u64, ticket: TaskTicket, lease: Duration) -> Result<bool, TaskStoreError> {
@@ -90,6 +128,9 @@ impl TaskStore for DyingStore {
 
     async fn remove(&self, now: u64, id: TaskId) -> Result<bool, TaskStoreError> {
         self.live().await;
+        if self.refuses_removals.load(Ordering::Relaxed) {
+            return Err(TaskStoreError::Failed("no response".to_owned()));
+        }
         self.store.remove(now, id).await
     }
 

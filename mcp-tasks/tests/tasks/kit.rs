@@ -31,14 +31,18 @@ impl Counts {
     }
 }
 
-/// Settings with the virtual time of tokio.
-pub(crate) fn settings() -> TaskSettings {
+/// The time since the Unix epoch, with the virtual time of tokio.
+pub(crate) fn unix_time() -> Duration {
     // All processes of a test share the clock, whenever they begin.
     thread_local! {
         static START: Instant = Instant::now();
     }
-    let start = START.with(|start| *start);
-    TaskSettings::default().unix_clock(move || Duration::from_secs(1_785_542_400) + start.elapsed())
+    Duration::from_secs(1_785_542_400) + START.with(Instant::elapsed)
+}
+
+/// Settings with the virtual time of tokio.
+pub(crate) fn settings() -> TaskSettings {
+    TaskSettings::default().unix_clock(unix_time)
 }
 
 pub(crate) fn server(tools: impl IntoIterator<Item = Tool>) -> Server {

@@ -5,6 +5,7 @@ mod delayed;
 mod durable;
 mod dying_store;
 mod extension;
+mod faults;
 mod http;
 mod kit;
 mod limits;
