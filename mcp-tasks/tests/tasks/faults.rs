@@ -16,7 +16,7 @@ use crate::tools;
 const LEASE: Duration = Duration::from_secs(30);
 
 fn now() -> u64 {
-    u64::try_from(unix_time().as_millis()).unwrap()
+    u64::try_from(unix_time().as_millis()).expect("a time of this age")
 }
 
 /// A tool that takes some seconds, and becomes a task after five.
