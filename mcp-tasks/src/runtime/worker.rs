@@ -6,14 +6,16 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use crate::TaskTicket;
 use crate::runtime::run::Run;
 use crate::runtime::write::Backoff;
 use crate::runtime::{Shared, Stage};
+use crate::{ClaimedTask, TaskClaim, TaskStoreError, TaskTicket};
 
 /// Claims tasks until the shutdown.
 pub(crate) async fn work(shared: Arc<Shared>) {
     tokio::select! {
+        // Nothing is claimed after a shutdown.
+        biased;
         () = shared.reached(Stage::Draining) => {}
         () = claim_all(&shared) => {}
     }
@@ -27,8 +29,7 @@ async fn claim_all(shared: &Arc<Shared>) {
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else { return };
         // The lease begins at the earliest when the store is asked for it.
         let asked = Instant::now();
-        let claim = shared.store.claim(shared.now(), &shared.worker, shared.settings.lease);
-        match claim.await {
+        match claim_one(shared).await {
             Ok(Some(claimed)) => {
                 backoff = Backoff::default();
                 let run = Run::claimed(shared, claimed, asked);
@@ -49,6 +50,14 @@ async fn claim_all(shared: &Arc<Shared>) {
             }
         }
     }
+}
+
+/// Claims a task of a tool that the server has. Instances of other versions may have others.
+async fn claim_one(shared: &Shared) -> Result<Option<ClaimedTask>, TaskStoreError> {
+    let Some(tools) = shared.server().map(|server| server.tool_names()) else { return Ok(None) };
+    let tools: Vec<&str> = tools.iter().collect();
+    let claim = TaskClaim::new(&shared.worker, shared.settings.lease).tools(&tools);
+    shared.store.claim(shared.now(), claim).await
 }
 
 /// How often leases of other processes are looked at.

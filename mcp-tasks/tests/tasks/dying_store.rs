@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcp_tasks::{
-    ClaimedTask, InsertedTask, MemoryTaskStore, NewTask, ReplaceOutcome, TaskChanges, TaskCursor, TaskId, TaskLimits,
-    TaskOwner, TaskPage, TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask, async_trait,
+    ClaimedTask, InsertedTask, MemoryTaskStore, NewTask, ReplaceOutcome, TaskChanges, TaskClaim, TaskCursor, TaskId,
+    TaskLimits, TaskOwner, TaskPage, TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask,
+    async_trait,
 };
 
 /// A store that others share, and that does not respond to this process any more after its death.
@@ -62,9 +63,9 @@ impl TaskStore for DyingStore {
         self.store.replace(now, id, write).await
     }
 
-    async fn claim(&self, now: u64, worker: &str, lease: Duration) -> Result<Option<ClaimedTask>, TaskStoreError> {
+    async fn claim(&self, now: u64, claim: TaskClaim<'_>) -> Result<Option<ClaimedTask>, TaskStoreError> {
         self.live().await;
-        self.store.claim(now, worker, lease).await
+        self.store.claim(now, claim).await
     }
 
     async fn renew(&self, now: u64, ticket: TaskTicket, lease: Duration) -> Result<bool, TaskStoreError> {
