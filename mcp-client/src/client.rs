@@ -6,6 +6,7 @@ use std::task::Poll;
 
 use mcp_kernel::CommandError;
 use mcp_kernel::client::ServerFacts;
+use mcp_types::core_tasks::ListTasksResult;
 use mcp_types::{
     CallToolResult, ClientCapability, CompleteRequestParams, CompleteResult, CompletionArgument, CompletionReference,
     DiscoverResult, EmptyResult, Era, GetPromptRequestParams, GetPromptResult, ListPromptsResult,
@@ -169,6 +170,35 @@ impl Client {
     /// ```
     pub fn resume_task(&self, task: TaskReference) -> TaskHandle {
         TaskHandle::new(self.clone(), CallContext::default(), task)
+    }
+
+    /// Lists all tasks of the user on a server of 2025-11-25, over all pages. [`resume_task`](Self::resume_task) makes a handle of
+    /// each.
+    ///
+    /// The list is of tasks that any client of the user has created. A server has it if it declares the capability `tasks.list`;
+    /// others reject the request. Later revisions have no list: the request fails with
+    /// [`CommandError::NotInRevision`](crate::CommandError::NotInRevision), and is not sent.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn example(client: mcp_client::Client) -> Result<(), mcp_client::Error> {
+    /// for task in client.tasks().all().await? {
+    ///     if task.state.is_final() {
+    ///         let result = client.resume_task(task).result().await?;
+    ///         println!("{}", result.to_text());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn tasks(&self) -> Items<TaskReference> {
+        Items::new(self)
+    }
+
+    /// Fetches one page of tasks; without a cursor, the first. [`tasks`](Self::tasks) says which servers have it.
+    pub fn list_tasks(&self, cursor: Option<String>) -> Call<ListTasksResult> {
+        self.page(Method::TASKS_LIST, "tasks", cursor)
     }
 
     /// Lists all tools of the server, over all pages.

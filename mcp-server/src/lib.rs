@@ -416,7 +416,7 @@ pub use serve::param_claims::ParamClaims;
 pub use serve::progress::Progress;
 pub use serve::response::Response;
 pub use serve::target::Target;
-pub use server::{Server, WeakServer};
+pub use server::{Server, ToolNames, WeakServer};
 pub use uri_template::{InvalidTemplate, UriTemplate, UriValue, UriVariables};
 pub use visibility::audience::Audience;
 pub use visibility::viewer::Viewer;

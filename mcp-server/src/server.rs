@@ -277,6 +277,12 @@ impl Server {
         self.0.hooks.observer.as_ref()
     }
 
+    /// Returns the names of the tools that the server has now, with those that some clients may not see.
+    #[must_use]
+    pub fn tool_names(&self) -> ToolNames {
+        ToolNames(self.registry())
+    }
+
     /// Returns whether there is a tool with this name, which some clients may not see.
     pub(crate) fn has_tool(&self, name: &str) -> bool {
         self.0.registry.read().unwrap_or_else(PoisonError::into_inner).tools.get(name).is_some()
@@ -293,6 +299,23 @@ impl Server {
 
     pub(crate) fn on_notification(&self) -> Option<&crate::handlers::notification::NotificationHandler> {
         self.0.on_notification.as_ref()
+    }
+}
+
+/// The names of the tools of a [`Server`] at one time; created by [`Server::tool_names`].
+#[derive(Clone)]
+pub struct ToolNames(Arc<Registry>);
+
+impl ToolNames {
+    /// Returns the names, in the order in which the tools were added.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.tools.items.iter().map(|tool| tool.name())
+    }
+}
+
+impl std::fmt::Debug for ToolNames {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
     }
 }
 

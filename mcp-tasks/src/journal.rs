@@ -1,7 +1,7 @@
 //! What a task has done and asked so far.
 
 use mcp_mrtr::{Journal, RequestDigest};
-use mcp_types::{InputRequest, InputRequests, InputResponses, OrderedMap, RawJson, RawObject};
+use mcp_types::{ErrorObject, InputRequest, InputRequests, InputResponses, OrderedMap, RawJson, RawObject};
 use serde::{Deserialize, Serialize};
 
 /// The results of completed steps, the input requests of a task, and the responses to them.
@@ -18,6 +18,9 @@ pub struct TaskJournal {
     /// The responses by the wire keys of their requests.
     #[serde(default, skip_serializing_if = "OrderedMap::is_empty")]
     answers: OrderedMap<Answer>,
+    /// The errors of clients that refused a request, by the wire keys of their requests.
+    #[serde(default, skip_serializing_if = "OrderedMap::is_empty")]
+    refusals: OrderedMap<Refusal>,
     /// The wire keys of requests that were replaced before they had a response: these are not used again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     withdrawn: Vec<String>,
@@ -49,6 +52,15 @@ struct Answer {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<RequestDigest>,
     response: RawObject,
+}
+
+/// An input request that a client refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Refusal {
+    /// The key that the handler uses.
+    key: String,
+    digest: RequestDigest,
+    error: ErrorObject,
 }
 
 impl TaskJournal {
@@ -100,6 +112,17 @@ impl TaskJournal {
         answers.find(|answer| answer.key == key && answer.digest == digest).map(|answer| &answer.response)
     }
 
+    /// Returns the error of the client that refused an input request.
+    #[must_use]
+    pub fn refusal(&self, key: &str, request: &InputRequest) -> Option<&ErrorObject> {
+        if self.refusals.is_empty() {
+            return None;
+        }
+        let digest = RequestDigest::of(request);
+        let mut refusals = self.refusals.iter().map(|(_, refusal)| refusal);
+        refusals.find(|refusal| refusal.key == key && refusal.digest == digest).map(|refusal| &refusal.error)
+    }
+
     /// Returns the pending input requests by their wire keys.
     pub fn open(&self) -> impl Iterator<Item = (&str, &OpenQuestion)> {
         self.open.iter()
@@ -122,6 +145,13 @@ impl TaskJournal {
     pub fn responses(&self) -> InputResponses {
         let answers = self.round.iter().filter_map(|wire_key| self.answers.get(wire_key));
         answers.map(|answer| (answer.key.clone(), answer.response.clone())).collect()
+    }
+
+    /// Returns the refusal of an input request of the latest round, if the handler that returned it has a state: it would take a
+    /// response that is not there for the response of a user who said nothing.
+    pub(crate) fn refused_round(&self) -> Option<&ErrorObject> {
+        self.state.as_ref()?;
+        self.round.iter().find_map(|wire_key| self.refusals.get(wire_key)).map(|refusal| &refusal.error)
     }
 
     /// Returns the state of a handler that makes its input requests by an `InputRequiredResult`.
@@ -177,6 +207,13 @@ impl TaskJournal {
         true
     }
 
+    /// Moves the refusal of a pending input request into the journal; returns false if no such request is pending.
+    pub(crate) fn refuse(&mut self, wire_key: &str, error: ErrorObject) -> bool {
+        let Some(OpenQuestion { key, request }) = self.open.remove(wire_key) else { return false };
+        self.refusals.insert(wire_key, Refusal { key, digest: RequestDigest::of(&request), error });
+        true
+    }
+
     fn answered_wire_key(&self, key: &str, request: &InputRequest) -> Option<String> {
         let digest = Some(RequestDigest::of(request));
         let mut answers = self.answers.iter();
@@ -191,6 +228,7 @@ impl TaskJournal {
         let is_used = |wire_key: &str| {
             self.open.contains(wire_key)
                 || self.answers.contains(wire_key)
+                || self.refusals.contains(wire_key)
                 || self.withdrawn.iter().any(|withdrawn| withdrawn == wire_key)
         };
         if !is_used(key) {

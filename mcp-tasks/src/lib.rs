@@ -43,6 +43,6 @@ pub use record::{AnswerOutcome, TaskOutcome, TaskRecord, TransitionError};
 pub use runtime::Tasks;
 pub use runtime::settings::TaskSettings;
 pub use store::{
-    ClaimedTask, InsertedTask, NewTask, QueueAction, ReplaceOutcome, StoredTask, TaskCursor, TaskPage, TaskStart,
-    TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask,
+    ClaimedTask, InsertedTask, NewTask, QueueAction, ReplaceOutcome, StoredTask, TaskClaim, TaskCursor, TaskPage,
+    TaskStart, TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask,
 };

@@ -100,6 +100,40 @@ pub struct TaskTicket {
     pub token: u64,
 }
 
+/// A request for a task to run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "stores have to handle all of it")]
+pub struct TaskClaim<'a> {
+    /// The name of the worker, for operators only.
+    pub worker: &'a str,
+    /// The time until another worker may take the task over.
+    pub lease: Duration,
+    /// The tools that the worker has, or `None` for all of them. Tasks of other tools are left to other workers, and keep their
+    /// places, until they are about to expire: in the last tenth of its life, but not earlier than one lease before its end, a task
+    /// is claimed by any worker, which can say why it fails.
+    pub tools: Option<&'a [&'a str]>,
+}
+
+impl<'a> TaskClaim<'a> {
+    /// Creates a request for a task of any tool.
+    #[must_use]
+    pub fn new(worker: &'a str, lease: Duration) -> Self {
+        Self { worker, lease, tools: None }
+    }
+
+    /// Sets the tools that the worker has.
+    #[must_use]
+    pub fn tools(self, tools: &'a [&'a str]) -> Self {
+        Self { tools: Some(tools), ..self }
+    }
+
+    /// Returns whether the worker has a tool.
+    #[must_use]
+    pub fn has_tool(&self, tool: &str) -> bool {
+        self.tools.is_none_or(|tools| tools.contains(&tool))
+    }
+}
+
 /// A task that a worker has claimed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "stores construct it")]
@@ -276,13 +310,13 @@ pub trait TaskStore: Send + Sync + 'static {
     /// their limit, or if the store does not respond. After [`TaskStoreError::Failed`] the task may have been replaced.
     async fn replace(&self, now: u64, id: TaskId, write: TaskWrite) -> Result<ReplaceOutcome, TaskStoreError>;
 
-    /// Claims the task that has been queued for the longest time, or one whose lease has expired, and increments its run.
-    /// `worker` is for operators only.
+    /// Claims the task of the worker's tools that has been queued for the longest time, or one whose lease has expired, and
+    /// increments its run.
     ///
     /// # Errors
     ///
     /// Returns an error if the store does not respond, or has invalid data.
-    async fn claim(&self, now: u64, worker: &str, lease: Duration) -> Result<Option<ClaimedTask>, TaskStoreError>;
+    async fn claim(&self, now: u64, claim: TaskClaim<'_>) -> Result<Option<ClaimedTask>, TaskStoreError>;
 
     /// Extends the lease of a claimed task, unless its ticket is no longer accepted; returns whether it was extended.
     ///

@@ -6,8 +6,8 @@ use std::time::Duration;
 use cap::Cap;
 use futures_util::FutureExt as _;
 use mcp_tasks::{
-    MemoryTaskStore, NewTask, QueueAction, TaskCall, TaskId, TaskLimits, TaskOwner, TaskRecord, TaskStart, TaskStore,
-    TaskUsage, TaskWrite,
+    MemoryTaskStore, NewTask, QueueAction, TaskCall, TaskClaim, TaskId, TaskLimits, TaskOwner, TaskRecord, TaskStart,
+    TaskStore, TaskUsage, TaskWrite,
 };
 use mcp_types::{ElicitRequestFormParams, OrderedMap, RawObject, RequestedSchema, Revision};
 
@@ -42,7 +42,7 @@ fn waiting_tasks_are_small() {
         let task = record.encode(store.limits()).unwrap();
         let new = NewTask { id: record.id, task, start: TaskStart::Queued };
         ready(store.insert(0, new)).unwrap();
-        let ticket = ready(store.claim(0, "worker", TIME_TO_LIVE)).unwrap().unwrap().ticket;
+        let ticket = ready(store.claim(0, TaskClaim::new("worker", TIME_TO_LIVE))).unwrap().unwrap().ticket;
         let question = ElicitRequestFormParams::new("Which colour?", RequestedSchema::new(OrderedMap::new())).into();
         record.park(1, vec![("colour".to_owned(), question)], None).unwrap();
         let content = record.encode(store.limits()).unwrap().content;

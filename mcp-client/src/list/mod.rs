@@ -10,6 +10,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_util::Stream;
+use mcp_types::core_tasks::ListTasksResult;
 use mcp_types::{
     ErrorCode, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Prompt, Resource,
     ResourceTemplate, Tool,
@@ -21,6 +22,7 @@ use crate::client::Client;
 use crate::context::CallExtensions;
 use crate::error::Error;
 use crate::request_handlers::BoxFuture;
+use crate::tasks::TaskReference;
 
 pub use self::limits::{ListLimitExceeded, ListLimits};
 
@@ -63,7 +65,7 @@ struct Page<T> {
     bytes: usize,
 }
 
-/// An item of a list: a tool, prompt, resource or resource template. This trait is sealed.
+/// An item of a list: a tool, prompt, resource, resource template or task. This trait is sealed.
 pub trait ListItem: Sized + Send + Unpin + private::Page + 'static {}
 
 mod private {
@@ -105,6 +107,20 @@ listed! {
     Resource, ListResourcesResult, list_resources, resources;
     ResourceTemplate, ListResourceTemplatesResult, list_resource_templates, resource_templates;
 }
+
+impl private::Page for TaskReference {
+    type Result = ListTasksResult;
+
+    fn fetch(client: &Client, cursor: Option<String>) -> Call<ListTasksResult> {
+        client.list_tasks(cursor)
+    }
+
+    fn split(result: ListTasksResult) -> (Vec<Self>, Option<String>) {
+        (result.tasks.into_iter().map(Self::from).collect(), result.next_cursor)
+    }
+}
+
+impl ListItem for TaskReference {}
 
 impl<T: ListItem> Items<T> {
     pub(crate) fn new(client: &Client) -> Self {

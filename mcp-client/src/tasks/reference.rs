@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use mcp_types::Revision;
+use mcp_types::{Revision, core_tasks};
 use serde::{Deserialize, Serialize};
 
-use super::state::{CreatedTask, TaskState};
+use super::state::{CreatedTask, TaskModel, TaskState, of_core};
 use crate::detected_revision::{read_revision, write_revision};
 
 /// What is needed to go on with a task, such as in another process: [`Client::resume_task`](crate::Client::resume_task).
@@ -32,6 +32,14 @@ impl From<CreatedTask> for TaskReference {
     fn from(created: CreatedTask) -> Self {
         let CreatedTask { model, id, state } = created;
         Self { id, revision: model.revision(), state, answered: BTreeSet::new() }
+    }
+}
+
+/// A task of the list of a server of 2025-11-25.
+impl From<core_tasks::Task> for TaskReference {
+    fn from(task: core_tasks::Task) -> Self {
+        let (id, state) = of_core(task);
+        Self { id, revision: TaskModel::Core.revision(), state, answered: BTreeSet::new() }
     }
 }
 

@@ -145,7 +145,7 @@ pub(super) fn check_id(id: &str, found: &str) -> Result<(), Error> {
     Err(Error::InvalidResponse(format!("it is about another task, `{}`", excerpt(found))))
 }
 
-fn of_core(task: core_tasks::Task) -> (String, TaskState) {
+pub(super) fn of_core(task: core_tasks::Task) -> (String, TaskState) {
     let state = TaskState {
         status: task.status,
         message: task.status_message,

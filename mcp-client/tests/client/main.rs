@@ -10,3 +10,4 @@ mod demo;
 mod listening;
 mod lists;
 mod observing;
+mod tasks;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp_tasks::{
-    ClaimedTask, InsertedTask, NewTask, QueueAction, ReplaceOutcome, TaskChangeHub, TaskChanges, TaskCursor, TaskId,
-    TaskLimit, TaskLimits, TaskOwner, TaskPage, TaskPart, TaskStart, TaskStore, TaskStoreError, TaskTicket, TaskUsage,
-    TaskWrite, VersionedTask, async_trait,
+    ClaimedTask, InsertedTask, NewTask, QueueAction, ReplaceOutcome, TaskChangeHub, TaskChanges, TaskClaim, TaskCursor,
+    TaskId, TaskLimit, TaskLimits, TaskOwner, TaskPage, TaskPart, TaskStart, TaskStore, TaskStoreError, TaskTicket,
+    TaskUsage, TaskWrite, VersionedTask, async_trait,
 };
 use redis::{Cmd, Value};
 use tokio::task::AbortHandle;
@@ -210,11 +210,12 @@ impl TaskStore for RedisTaskStore {
         }
     }
 
-    async fn claim(&self, _now: u64, worker: &str, lease: Duration) -> Result<Option<ClaimedTask>, TaskStoreError> {
+    async fn claim(&self, _now: u64, claim: TaskClaim<'_>) -> Result<Option<ClaimedTask>, TaskStoreError> {
         // A lease of no time at all would let workers take over what another one has just claimed.
-        let (token, lease) = (token()?, milliseconds(lease).max(1));
+        let (token, lease) = (token()?, milliseconds(claim.lease).max(1));
         let response = self.execute(Script::ClaimTask, |command| {
-            command.arg(worker).arg(token).arg(lease);
+            command.arg(claim.worker).arg(token).arg(lease).arg(flag(claim.tools.is_some()));
+            command.arg(claim.tools.unwrap_or_default());
         });
         let mut parts = array(response.await)?;
         let is_taken_over = parts.pop();

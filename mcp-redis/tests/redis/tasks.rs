@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use mcp_redis::{Redis, RedisTaskStore};
 use mcp_tasks::{
-    NewTask, QueueAction, ReplaceOutcome, StoredTask, TaskChange, TaskId, TaskLimits, TaskOwner, TaskStart, TaskStore,
-    TaskUsage, TaskWrite, store_tests,
+    NewTask, QueueAction, ReplaceOutcome, StoredTask, TaskChange, TaskClaim, TaskId, TaskLimits, TaskOwner, TaskStart,
+    TaskStore, TaskUsage, TaskWrite, store_tests,
 };
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
 use tokio::net::{TcpListener, TcpStream};
@@ -72,8 +72,8 @@ async fn tasks_survive_a_restart_of_redis() {
         let store = connect(&server).await.tasks(TaskLimits::default());
         let (running, parked, queued) =
             (insert(&store, "running").await, insert(&store, "parked").await, insert(&store, "queued").await);
-        let ticket = store.claim(now(), "worker", LEASE).await.unwrap().unwrap().ticket;
-        let other = store.claim(now(), "worker", LEASE).await.unwrap().unwrap().ticket;
+        let ticket = store.claim(now(), TaskClaim::new("worker", LEASE)).await.unwrap().unwrap().ticket;
+        let other = store.claim(now(), TaskClaim::new("worker", LEASE)).await.unwrap().unwrap().ticket;
         assert_eq!((ticket.id, other.id), (running, parked));
         let park = TaskWrite { queue: QueueAction::Done, ticket: Some(other), ..write(1, "asked") };
         assert_eq!(store.replace(now(), parked, park).await, Ok(ReplaceOutcome::Replaced(2)));
@@ -95,10 +95,10 @@ async fn tasks_survive_a_restart_of_redis() {
         let resume = TaskWrite { queue: QueueAction::Enqueue, ..write(2, "answered") };
         assert_eq!(store.replace(now(), parked, resume).await, Ok(ReplaceOutcome::Replaced(3)));
         for expected in [queued, parked] {
-            let claimed = store.claim(now(), "worker", LEASE).await.unwrap().unwrap();
+            let claimed = store.claim(now(), TaskClaim::new("worker", LEASE)).await.unwrap().unwrap();
             assert_eq!(claimed.ticket.id, expected);
         }
-        assert_eq!(store.claim(now(), "worker", LEASE).await, Ok(None));
+        assert_eq!(store.claim(now(), TaskClaim::new("worker", LEASE)).await, Ok(None));
     })
     .await;
 }
@@ -115,12 +115,12 @@ async fn lost_claims_are_not_accepted() {
             let dump: Vec<u8> = server.command(&["DUMP", &key]).await;
             dumps.push((key, dump));
         }
-        let lost = store.claim(now(), "worker", LEASE).await.unwrap().unwrap().ticket;
+        let lost = store.claim(now(), TaskClaim::new("worker", LEASE)).await.unwrap().unwrap().ticket;
         // As it was before the claim.
         for (key, dump) in dumps {
             server.restore(&key, &dump).await;
         }
-        let next = store.claim(now(), "worker", LEASE).await.unwrap().unwrap().ticket;
+        let next = store.claim(now(), TaskClaim::new("worker", LEASE)).await.unwrap().unwrap().ticket;
         assert_eq!((lost.run, next.run), (1, 1));
         assert_eq!(store.renew(now(), lost, LEASE).await, Ok(false));
         assert_eq!(store.release(now(), lost).await, Ok(false));
@@ -138,26 +138,30 @@ async fn redis_may_be_emptied() {
     limited(async {
         let store = connect(&server).await.tasks(TaskLimits::default());
         insert(&store, "lost").await;
-        let ticket = store.claim(now(), "worker", LEASE).await.unwrap().unwrap().ticket;
+        let ticket = store.claim(now(), TaskClaim::new("worker", LEASE)).await.unwrap().unwrap().ticket;
         let flush = async || {
             let _: redis::Value = server.command(&["FLUSHALL"]).await;
             let _: redis::Value = server.command(&["SCRIPT", "FLUSH"]).await;
         };
         flush().await;
         assert_eq!(store.renew(now(), ticket, LEASE).await, Ok(false));
-        assert_eq!(store.claim(now(), "worker", LEASE).await, Ok(None), "there is no group, and no error");
+        assert_eq!(
+            store.claim(now(), TaskClaim::new("worker", LEASE)).await,
+            Ok(None),
+            "there is no group, and no error"
+        );
         flush().await;
         assert_eq!(store.usage(now()).await, Ok(TaskUsage::default()));
         flush().await;
         let id = insert(&store, "new").await;
-        let ticket = store.claim(now(), "worker", LEASE).await.unwrap().unwrap().ticket;
+        let ticket = store.claim(now(), TaskClaim::new("worker", LEASE)).await.unwrap().unwrap().ticket;
         assert_eq!(ticket.id, id);
         // Only the queue is lost: those that were in it are not, once they are written.
         let keys = server.keys("*tasks:queue").await;
         let _: i64 = server.command(&["DEL", &keys[0]]).await;
-        assert_eq!(store.claim(now(), "worker", LEASE).await, Ok(None));
+        assert_eq!(store.claim(now(), TaskClaim::new("worker", LEASE)).await, Ok(None));
         assert_eq!(store.release(now(), ticket).await, Ok(true));
-        assert_eq!(store.claim(now(), "worker", LEASE).await.unwrap().unwrap().ticket.id, id);
+        assert_eq!(store.claim(now(), TaskClaim::new("worker", LEASE)).await.unwrap().unwrap().ticket.id, id);
     })
     .await;
 }
@@ -233,8 +237,8 @@ async fn prefixes_of_tasks_do_not_mix() {
             for (_, other) in all.iter().filter(|(_, other)| other != id) {
                 assert_eq!(content(store, *other).await, None);
             }
-            assert_eq!(store.claim(now(), "worker", LEASE).await.unwrap().unwrap().ticket.id, *id);
-            assert_eq!(store.claim(now(), "worker", LEASE).await, Ok(None));
+            assert_eq!(store.claim(now(), TaskClaim::new("worker", LEASE)).await.unwrap().unwrap().ticket.id, *id);
+            assert_eq!(store.claim(now(), TaskClaim::new("worker", LEASE)).await, Ok(None));
         }
         for key in server.keys("*").await {
             let expires: i64 = server.command(&["PTTL", &key]).await;

@@ -130,7 +130,8 @@ fn call_tool(ctx: RequestContext) -> ResponseFuture {
     let registry = ctx.server().registry();
     let name = ctx.params().get("name").and_then(|name| serde_json::from_str::<String>(name.get()).ok());
     let Some(tool) = name.as_ref().and_then(|name| registry.tools.get(name)) else {
-        let error = ErrorObject::invalid_params("the server does not have the tool of this task any more");
+        let name = name.unwrap_or_default();
+        let error = ErrorObject::invalid_params(format!("the server does not have the tool `{name}` of this task"));
         return Box::pin(std::future::ready(Err(error)));
     };
     let errors = ctx.server().settings().argument_errors;

@@ -9,9 +9,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use crate::{
-    ClaimedTask, InsertedTask, NewTask, ReplaceOutcome, TaskChange, TaskChangeHub, TaskChanges, TaskCursor, TaskId,
-    TaskLimits, TaskOwner, TaskPage, TaskPart, TaskStart, TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite,
-    VersionedTask,
+    ClaimedTask, InsertedTask, NewTask, ReplaceOutcome, TaskChange, TaskChangeHub, TaskChanges, TaskClaim, TaskCursor,
+    TaskId, TaskLimits, TaskOwner, TaskPage, TaskPart, TaskStart, TaskStore, TaskStoreError, TaskTicket, TaskUsage,
+    TaskWrite, VersionedTask,
 };
 use tables::{Start, Tables, compact};
 
@@ -70,7 +70,7 @@ impl TaskStore for MemoryTaskStore {
             TaskStart::Queued => Start::Queued,
             TaskStart::Claimed { lease, .. } => Start::Claimed(until(now, lease)),
         };
-        self.unexpired(now).insert(&self.0.limits, id, task, &start)?;
+        self.unexpired(now).insert(&self.0.limits, now, id, task, &start)?;
         let mut inserted = InsertedTask { version: 1, ticket: None };
         match start {
             _ if is_finished => {}
@@ -97,8 +97,8 @@ impl TaskStore for MemoryTaskStore {
         Ok(outcome)
     }
 
-    async fn claim(&self, now: u64, _worker: &str, lease: Duration) -> Result<Option<ClaimedTask>, TaskStoreError> {
-        Ok(self.unexpired(now).claim(now, until(now, lease)))
+    async fn claim(&self, now: u64, claim: TaskClaim<'_>) -> Result<Option<ClaimedTask>, TaskStoreError> {
+        Ok(self.unexpired(now).claim(now, until(now, claim.lease), &claim))
     }
 
     async fn renew(&self, now: u64, ticket: TaskTicket, lease: Duration) -> Result<bool, TaskStoreError> {

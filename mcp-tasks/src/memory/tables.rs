@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::{
-    ClaimedTask, QueueAction, ReplaceOutcome, StoredTask, TaskCursor, TaskId, TaskLimit, TaskLimits, TaskOwner,
-    TaskPage, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask,
+    ClaimedTask, QueueAction, ReplaceOutcome, StoredTask, TaskClaim, TaskCursor, TaskId, TaskLimit, TaskLimits,
+    TaskOwner, TaskPage, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask,
 };
 
 /// All tasks. The other tables refer to a task by the number of its creation, which takes less memory than its id.
@@ -36,6 +36,8 @@ struct Entry {
     version: u64,
     run: u64,
     place: Place,
+    /// When the last tenth of its life begins.
+    late: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,6 +67,11 @@ impl Entry {
         VersionedTask { task: self.task.clone(), version: self.version, run: self.run }
     }
 
+    /// Whether a worker may claim it, whose lease would last until a time: it has the tool, or the task is about to expire.
+    fn is_meant(&self, now: u64, until: u64, claim: &TaskClaim<'_>) -> bool {
+        claim.has_tool(&self.task.tool) || (now >= self.late && until >= self.task.expires)
+    }
+
     fn accepts(&self, ticket: TaskTicket) -> bool {
         self.run == ticket.run && matches!(self.place, Place::Claimed(_))
     }
@@ -83,6 +90,7 @@ impl Tables {
     pub(super) fn insert(
         &mut self,
         limits: &TaskLimits,
+        now: u64,
         id: TaskId,
         mut task: StoredTask,
         start: &Start,
@@ -112,8 +120,9 @@ impl Tables {
         self.by_expiry.insert((task.expires, number));
         self.numbers.insert(id, number);
         let is_finished = task.is_finished;
+        let late = task.expires.saturating_sub(task.expires.saturating_sub(now) / 10);
         let (place, run) = (Place::None, u64::from(matches!(start, Start::Claimed(_))));
-        self.tasks.insert(number, Entry { id, task, version: 1, run, place });
+        self.tasks.insert(number, Entry { id, task, version: 1, run, place, late });
         match start {
             _ if is_finished => {}
             Start::Queued => self.enqueue(number),
@@ -205,9 +214,11 @@ impl Tables {
         }
     }
 
-    pub(super) fn claim(&mut self, now: u64, until: u64) -> Option<ClaimedTask> {
-        let expired = self.leases.first().filter(|(until, _)| *until <= now).map(|(_, number)| *number);
-        let number = expired.or_else(|| self.queue.first_key_value().map(|(_, number)| *number))?;
+    pub(super) fn claim(&mut self, now: u64, until: u64, claim: &TaskClaim<'_>) -> Option<ClaimedTask> {
+        let is_meant = |number: &u64| self.tasks.get(number).is_some_and(|entry| entry.is_meant(now, until, claim));
+        let expired =
+            self.leases.iter().take_while(|(until, _)| *until <= now).map(|(_, number)| *number).find(is_meant);
+        let number = expired.or_else(|| self.queue.values().copied().find(is_meant))?;
         self.move_to(number, Place::Claimed(until));
         let entry = self.tasks.get_mut(&number)?;
         entry.run = entry.run.saturating_add(1);

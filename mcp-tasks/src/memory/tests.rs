@@ -32,7 +32,7 @@ fn expired_tasks_take_no_memory() {
     for number in 0..100 {
         insert(&store, 0, 10 + number % 2);
     }
-    let claimed = store.claim(0, "worker", Duration::from_secs(1)).now_or_never().unwrap().unwrap();
+    let claimed = store.claim(0, TaskClaim::new("worker", Duration::from_secs(1))).now_or_never().unwrap().unwrap();
     assert!(claimed.is_some());
     assert_eq!(store.usage(10).now_or_never().unwrap().unwrap().kept, 50);
     assert_eq!(store.usage(11).now_or_never().unwrap(), Ok(TaskUsage::default()));

@@ -240,11 +240,32 @@ impl TaskRecord {
             return Ok(AnswerOutcome::Ignored);
         }
         self.change(now)?;
+        Ok(self.go_on_if_ready())
+    }
+
+    /// Sets the status when no input request is pending any more.
+    fn go_on_if_ready(&mut self) -> AnswerOutcome {
         if self.journal.is_waiting() {
-            return Ok(AnswerOutcome::Partial);
+            return AnswerOutcome::Partial;
         }
         self.status = TaskStatus::Working;
-        Ok(AnswerOutcome::Ready)
+        AnswerOutcome::Ready
+    }
+
+    /// Records the error of a client that refused a pending input request, of which the handler learns instead of a response.
+    ///
+    /// # Errors
+    ///
+    /// Returns an error if the task is finished.
+    pub fn refuse(&mut self, now: u64, wire_key: &str, error: &ErrorObject) -> Result<AnswerOutcome, TransitionError> {
+        self.check_unfinished()?;
+        // Errors of clients do not fill journals.
+        let error = ErrorObject::new(error.code, shortened(&error.message));
+        if !self.journal.refuse(wire_key, error) {
+            return Ok(AnswerOutcome::Ignored);
+        }
+        self.change(now)?;
+        Ok(self.go_on_if_ready())
     }
 
     /// Completes the task with a result.

@@ -1,12 +1,13 @@
 //! What the response of a handler means for its task.
 
-use mcp_server::Response;
+use mcp_kernel::CallError;
+use mcp_server::{AskError, Response};
 use mcp_types::{
     CallToolResult, ClientCapabilities, ClientCapability, Era, ErrorObject, InputRequest, InputRequiredResult,
     RawObject, ResultType, Revision, restrict_raw, restrict_to,
 };
 
-use crate::{TaskCall, TaskOutcome};
+use crate::{TaskCall, TaskJournal, TaskOutcome};
 
 /// How a run ends.
 pub(crate) enum Ending {
@@ -21,6 +22,23 @@ pub(crate) enum Ending {
 impl Ending {
     pub(crate) fn error(error: ErrorObject) -> Self {
         Self::Fail(TaskOutcome::Error(error))
+    }
+
+    /// The end of a run whose handler returns its input requests, one of which the client has refused before: the tool fails, as
+    /// outside of a task.
+    pub(crate) fn unless_refused(self, journal: &TaskJournal, call: &TaskCall) -> Self {
+        let Self::Park(requests, _) = &self else { return self };
+        let Some(error) = requests.iter().find_map(|(key, request)| journal.refusal(key, request)) else { return self };
+        Self::refused(error, call)
+    }
+
+    /// The end of a run that cannot go on because the client has refused an input request.
+    pub(crate) fn refused(error: &ErrorObject, call: &TaskCall) -> Self {
+        let error = AskError::NoResponse(CallError::Rejected(error.clone()));
+        match typed(CallToolResult::error(error.to_string()), call.revision) {
+            Ok(result) => Self::Complete(result),
+            Err(error) => Self::error(error),
+        }
     }
 
     /// The end of a run whose handler has returned.

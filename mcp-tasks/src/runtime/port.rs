@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
 
+use mcp_kernel::CallError;
 use mcp_server::tasks::TaskPort;
 use mcp_server::{AskError, BoxFuture, Progress};
 use mcp_types::{ErrorObject, InputRequest, RawJson, RawObject};
@@ -181,11 +182,17 @@ impl RunState {
         }
     }
 
-    fn answer(&self, key: &str, request: &InputRequest) -> Option<RawObject> {
-        self.journal().answer(key, request).cloned()
+    /// Returns how the client has responded to a request, if it has.
+    fn answer(&self, key: &str, request: &InputRequest) -> Option<Result<RawObject, AskError>> {
+        let journal = self.journal();
+        let refusal = || {
+            let error = journal.refusal(key, request)?;
+            Some(Err(AskError::NoResponse(CallError::Rejected(error.clone()))))
+        };
+        journal.answer(key, request).cloned().map(Ok).or_else(refusal)
     }
 
-    fn journal(&self) -> MutexGuard<'_, TaskJournal> {
+    pub(crate) fn journal(&self) -> MutexGuard<'_, TaskJournal> {
         self.journal.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -236,7 +243,8 @@ impl RunState {
     /// Makes a request while the handler waits in memory.
     async fn ask_and_wait(&self, key: &str, request: InputRequest) -> Result<RawObject, AskError> {
         let asked = self.update(|record, now| {
-            if record.journal().answer(key, &request).is_some() {
+            let journal = record.journal();
+            if journal.answer(key, &request).is_some() || journal.refusal(key, &request).is_some() {
                 return Ok(Change::None);
             }
             record.ask(now, key, request.clone())?;
@@ -251,7 +259,7 @@ impl RunState {
         loop {
             let is_ended = *refreshed.borrow_and_update();
             if let Some(answer) = self.answer(key, &request) {
-                return Ok(answer);
+                return answer;
             }
             if is_ended || refreshed.changed().await.is_err() {
                 return Err(AskError::NoBackChannel("the run of the task has ended".into()));
@@ -267,7 +275,7 @@ impl TaskPort for RunPort {
     fn ask(&self, key: &str, request: InputRequest) -> BoxFuture<Result<RawObject, AskError>> {
         let state = Arc::clone(&self.0);
         if let Some(answer) = state.answer(key, &request) {
-            return Box::pin(std::future::ready(Ok(answer)));
+            return Box::pin(std::future::ready(answer));
         }
         let key = key.to_owned();
         if !state.call.is_restartable {

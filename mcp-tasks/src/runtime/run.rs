@@ -59,6 +59,9 @@ impl Run {
                 let why = "the process that ran the task has ended, and its tool cannot be run again";
                 return run.finish(Ending::error(ErrorObject::internal_error(why))).await;
             }
+            if let Some(error) = read.record.journal().refused_round() {
+                return run.finish(Ending::refused(error, &read.record.call)).await;
+            }
             let port = Arc::new(RunPort(Arc::clone(&run.state)));
             match start(&server, &read.record, port) {
                 Ok(handler) => {
@@ -123,7 +126,7 @@ impl Run {
                 RunEnd::Early(EarlyEnd::Fail(error)) => self.finish(Ending::error(error)).await,
                 RunEnd::Early(EarlyEnd::Park(questions)) => self.finish(Ending::Park(questions, None)).await,
                 RunEnd::Returned(served) => {
-                    let ending = Ending::of(served, &state.call);
+                    let ending = Ending::of(served, &state.call).unless_refused(&state.journal(), &state.call);
                     self.finish(ending).await;
                 }
             }

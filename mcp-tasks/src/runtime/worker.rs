@@ -9,6 +9,7 @@ use crate::runtime::lease::LeaseTime;
 use crate::runtime::run::Run;
 use crate::runtime::write::Backoff;
 use crate::runtime::{Shared, Stage};
+use crate::{ClaimedTask, TaskClaim, TaskStoreError};
 
 /// Claims tasks until the shutdown.
 pub(crate) async fn work(shared: Arc<Shared>) {
@@ -17,7 +18,7 @@ pub(crate) async fn work(shared: Arc<Shared>) {
     while let Some(Ok(slot)) = before(&shared, Stage::Draining, Arc::clone(&shared.slots).acquire_owned()).await {
         // A claim that is in flight counts as a run: the store may have granted it already.
         let (count, asked) = (shared.count_run(), LeaseTime::now(&shared));
-        let claim = shared.store.claim(shared.now(), &shared.worker, shared.settings.lease);
+        let claim = claim_one(&shared);
         let Some(claimed) = before(&shared, Stage::Stopped, claim).await else { return };
         match claimed {
             Ok(Some(claimed)) => {
@@ -50,6 +51,14 @@ async fn before<T>(shared: &Shared, stage: Stage, future: impl Future<Output = T
         () = shared.reached(stage) => None,
         output = future => Some(output),
     }
+}
+
+/// Claims a task of a tool that the server has. Instances of other versions may have others.
+async fn claim_one(shared: &Shared) -> Result<Option<ClaimedTask>, TaskStoreError> {
+    let Some(tools) = shared.server().map(|server| server.tool_names()) else { return Ok(None) };
+    let tools: Vec<&str> = tools.iter().collect();
+    let claim = TaskClaim::new(&shared.worker, shared.settings.lease).tools(&tools);
+    shared.store.claim(shared.now(), claim).await
 }
 
 /// How often leases of other processes are looked at.

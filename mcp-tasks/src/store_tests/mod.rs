@@ -24,6 +24,7 @@ mod limits;
 mod lists;
 mod queue;
 mod records;
+mod tools;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,8 +32,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::{
-    ClaimedTask, InsertedTask, NewTask, QueueAction, ReplaceOutcome, StoredTask, TaskId, TaskLimits, TaskOwner,
-    TaskStart, TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask,
+    ClaimedTask, InsertedTask, NewTask, QueueAction, ReplaceOutcome, StoredTask, TaskClaim, TaskId, TaskLimits,
+    TaskOwner, TaskStart, TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask,
 };
 
 /// Tests an implementation of [`TaskStore`], within a runtime of tokio. `make` creates an empty store with these limits,
@@ -61,6 +62,9 @@ pub async fn check_task_store<S: TaskStore>(
     leases::leases_are_renewed(&make_default().await, &now, &sleep).await;
     leases::expired_leases_last_until_they_are_taken_over(&make_default().await, &now, &sleep).await;
     leases::claimed_beginnings_are_taken_over(&make_default().await, &now, &sleep).await;
+    tools::tasks_are_left_to_workers_with_their_tool(&make_default().await, now()).await;
+    tools::a_dead_run_is_left_to_workers_with_its_tool(&make_default().await, &now, &sleep).await;
+    tools::any_worker_claims_what_is_about_to_expire(&make_default().await, &now, &sleep).await;
     leases::tasks_are_released(&make_default().await, now()).await;
     leases::expired_leases_are_found_among_many(&make_default().await, &now, &sleep).await;
     limits::unfinished_tasks_are_limited(&make, now()).await;
@@ -133,7 +137,7 @@ async fn replace(store: &impl TaskStore, now: u64, id: TaskId, write: TaskWrite)
 }
 
 async fn claim(store: &impl TaskStore, now: u64, lease: Duration) -> Option<ClaimedTask> {
-    store.claim(now, "worker", lease).await.expect("the store responds")
+    store.claim(now, TaskClaim::new("worker", lease)).await.expect("the store responds")
 }
 
 /// Claims a task, which has to be this one.

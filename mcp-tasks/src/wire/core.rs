@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
+use mcp_kernel::CallError;
 use mcp_server::{AskError, RequestContext};
 use mcp_types::core_tasks::{
     CancelTaskRequestParams, CancelTaskResult, CreateTaskResult, GetTaskPayloadRequestParams, GetTaskPayloadResult,
@@ -15,7 +16,7 @@ use mcp_types::{
 };
 
 use super::timestamp::timestamp;
-use super::{answer, check_responses, decode, encode, end, load, milliseconds};
+use super::{answer, check_responses, decode, encode, end, load, milliseconds, refuse};
 use crate::runtime::Shared;
 use crate::runtime::new_task::refusal;
 use crate::{TaskCursor, TaskOutcome, TaskRecord};
@@ -119,12 +120,18 @@ pub(super) async fn result(
             () = tokio::time::sleep(shared.settings.lease) => None,
         };
         if let Some((key, response)) = answered {
-            // A client that cannot answer may poll, and another one may answer instead.
-            let response = response?;
-            let mut responses = InputResponses::new();
-            responses.insert(key, response);
-            check_responses(&read.record, &responses)?;
-            answer(shared, read, &responses).await?;
+            match response {
+                Ok(response) => {
+                    let mut responses = InputResponses::new();
+                    responses.insert(key, response);
+                    check_responses(&read.record, &responses)?;
+                    answer(shared, read, &responses).await?;
+                }
+                // The handler learns of it, as outside of a task.
+                Err(AskError::NoResponse(CallError::Rejected(error))) => refuse(shared, read, &key, &error).await?,
+                // A client that cannot answer may poll, and another one may answer instead.
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 }

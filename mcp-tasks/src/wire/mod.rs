@@ -76,8 +76,21 @@ async fn end(shared: &Shared, read: ReadRecord) -> Result<(TaskRecord, bool), Er
 /// Stores input responses, and queues the task again when none is missing any more. Those of a finished task are ignored.
 // TK-24, TK-25
 async fn answer(shared: &Shared, read: ReadRecord, responses: &InputResponses) -> Result<(), ErrorObject> {
+    store_input(shared, read, |record, now| record.answer(now, responses)).await
+}
+
+/// Stores that a client refused an input request, and queues the task again when no response is missing any more.
+async fn refuse(shared: &Shared, read: ReadRecord, wire_key: &str, error: &ErrorObject) -> Result<(), ErrorObject> {
+    store_input(shared, read, |record, now| record.refuse(now, wire_key, error)).await
+}
+
+async fn store_input(
+    shared: &Shared,
+    read: ReadRecord,
+    change: impl Fn(&mut TaskRecord, u64) -> Result<AnswerOutcome, TransitionError>,
+) -> Result<(), ErrorObject> {
     let answered = write::apply(shared, read, None, |record, now| {
-        Ok(match record.answer(now, responses)? {
+        Ok(match change(record, now)? {
             AnswerOutcome::Ignored => Change::None,
             AnswerOutcome::Partial => Change::Write(QueueAction::Keep),
             AnswerOutcome::Ready => Change::Write(QueueAction::Enqueue),

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mcp_tasks::{QueueAction, TaskId, TaskLimit, TaskLimits, TaskOwner, TaskRecord, TaskTicket, VersionedTask};
+use mcp_tasks::{
+    QueueAction, TaskClaim, TaskId, TaskLimit, TaskLimits, TaskOwner, TaskRecord, TaskTicket, VersionedTask,
+};
 
 use mcp_types::TaskStatus;
 
@@ -16,6 +18,8 @@ pub(crate) struct Model {
     ends: BTreeMap<TaskId, u32>,
     effects: BTreeMap<(TaskId, String), Effect>,
     pub(crate) expired: usize,
+    /// How often a worker left a task to others.
+    pub(crate) passed_over: usize,
 }
 
 pub(crate) struct Entry {
@@ -92,13 +96,20 @@ impl Model {
         &mut self,
         now: u64,
         until: u64,
+        claim: &TaskClaim<'_>,
         found: Option<(TaskTicket, &VersionedTask)>,
     ) -> Option<Handler> {
-        let is_claimable = |entry: &Entry| match entry.place {
+        let is_free = |entry: &Entry| match entry.place {
             Place::None => false,
             Place::Queued => true,
             Place::Claimed(until) => until <= now,
         };
+        let is_meant = |record: &TaskRecord| {
+            let is_late = now >= record.expires - (record.expires - record.created) / 10;
+            claim.has_tool(&record.tool) || (is_late && until >= record.expires)
+        };
+        self.passed_over += self.tasks.iter().filter(|entry| is_free(entry) && !is_meant(&entry.record)).count();
+        let is_claimable = |entry: &Entry| is_free(entry) && is_meant(&entry.record);
         let Some((ticket, task)) = found else {
             let forgotten = self.tasks.iter().find(|entry| is_claimable(entry)).map(|entry| entry.record.id);
             assert_eq!(forgotten, None, "a task that can run was not found");

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use mcp_tasks::{
-    AnswerOutcome, MemoryTaskStore, NewTask, QueueAction, ReplaceOutcome, TaskCall, TaskId, TaskLimits, TaskOutcome,
-    TaskOwner, TaskRecord, TaskStart, TaskStore, TaskStoreError, TaskTicket, TaskWrite,
+    AnswerOutcome, MemoryTaskStore, NewTask, QueueAction, ReplaceOutcome, TaskCall, TaskClaim, TaskId, TaskLimits,
+    TaskOutcome, TaskOwner, TaskRecord, TaskStart, TaskStore, TaskStoreError, TaskTicket, TaskWrite,
 };
 use mcp_types::{ErrorObject, InputResponses, RawJson, RawObject, Revision};
 
@@ -17,6 +17,7 @@ const LEASE: Duration = Duration::from_secs(10);
 const LEASE_MS: u64 = 10_000;
 const TIME_TO_LIVE: Duration = Duration::from_secs(600);
 const INSTANCES: usize = 3;
+const TOOLS: [&str; 2] = ["render", "count"];
 const ACTIONS: usize = 400;
 
 /// What happened in all runs.
@@ -34,6 +35,7 @@ pub(crate) struct Summary {
     answers: usize,
     cancelled: usize,
     expired: usize,
+    passed_over: usize,
 }
 
 impl Summary {
@@ -51,6 +53,7 @@ impl Summary {
             other.answers,
             other.cancelled,
             other.expired,
+            other.passed_over,
         ]) {
             *sum += more;
         }
@@ -61,7 +64,7 @@ impl Summary {
         assert!(self.counts().into_iter().all(|count| *count > 0), "{self:?}");
     }
 
-    fn counts(&mut self) -> [&mut usize; 12] {
+    fn counts(&mut self) -> [&mut usize; 13] {
         [
             &mut self.tasks,
             &mut self.refused,
@@ -75,6 +78,7 @@ impl Summary {
             &mut self.answers,
             &mut self.cancelled,
             &mut self.expired,
+            &mut self.passed_over,
         ]
     }
 }
@@ -82,6 +86,8 @@ impl Summary {
 /// An instance of a server, whose clock is ahead of the others.
 struct Instance {
     ahead: u64,
+    /// Some instances are of an older version, which does not have all tools.
+    tools: &'static [&'static str],
     runs: Vec<Run>,
 }
 
@@ -93,6 +99,8 @@ struct Run {
     handler: Handler,
     /// A step that was taken, and whose result is not stored yet.
     taken: Option<(String, RawJson)>,
+    /// Whether the instance has the tool. Otherwise the task is about to expire.
+    has_tool: bool,
     /// The end of the lease as far as the worker knows.
     until: u64,
 }
@@ -133,7 +141,13 @@ impl World {
     pub(crate) fn new(seed: u64, trace: Trace) -> Self {
         let mut random = Random(seed);
         let limits = TaskLimits::default().max_unfinished(12).max_unfinished_per_owner(5).max_unfinished_per_tool(9);
-        let instances = (0..INSTANCES).map(|_| Instance { ahead: random.next() % 4000, runs: Vec::new() }).collect();
+        let instances = (0..INSTANCES)
+            .map(|number| Instance {
+                ahead: random.next() % 4000,
+                tools: if number == 0 { &TOOLS[..1] } else { &TOOLS },
+                runs: Vec::new(),
+            })
+            .collect();
         Self {
             random,
             trace,
@@ -156,6 +170,7 @@ impl World {
         self.calm_down();
         self.summary.repeated_steps = self.model.check_end();
         self.summary.expired = self.model.expired;
+        self.summary.passed_over = self.model.passed_over;
         self.summary
     }
 
@@ -205,7 +220,7 @@ impl World {
                 let instance = self.random.below(INSTANCES);
                 self.instances[instance].ahead = self.random.next() % 20_000;
             }
-            1 if self.random.chance(20) => self.clock += 400_000,
+            1 if self.random.chance(50) => self.clock += 400_000,
             _ => self.clock += LEASE_MS + self.random.next() % (3 * LEASE_MS),
         }
         self.trace.note(|| format!("the clock is {}", self.clock));
@@ -218,7 +233,7 @@ impl World {
         bytes.as_chunks_mut().0.iter_mut().for_each(|part: &mut [u8; 8]| *part = self.random.next().to_ne_bytes());
         let id = TaskId::from_bytes(bytes);
         let owner = [None, Some(TaskOwner([1; 32])), Some(TaskOwner([2; 32]))][self.random.below(3)];
-        let tool = ["render", "count"][self.random.below(2)];
+        let tool = TOOLS[self.random.below(TOOLS.len())];
         let call = TaskCall::new(Revision::V2026_07_28, RawObject::empty());
         let record = TaskRecord::new(id, tool, call, now, TIME_TO_LIVE).owner(owner);
         let begins_claimed = self.random.chance(20);
@@ -238,7 +253,7 @@ impl World {
                 self.summary.tasks += 1;
                 if let Some(ticket) = inserted.ticket {
                     // Measured by the clock of the instance, so the worker does not rely on it.
-                    let run = Run { ticket, record, version: 1, handler, taken: None, until: 0 };
+                    let run = Run { ticket, record, version: 1, handler, taken: None, has_tool: true, until: 0 };
                     self.instances[instance].runs.push(run);
                 }
             }
@@ -252,18 +267,20 @@ impl World {
 
     fn claim(&mut self, instance: usize) {
         let now = self.lease_clock(instance);
-        let claimed = ready(self.store.claim(now, "worker", LEASE)).expect("it responds");
+        let claim = TaskClaim::new("worker", LEASE).tools(self.instances[instance].tools);
+        let claimed = ready(self.store.claim(now, claim)).expect("it responds");
         self.trace.note(|| format!("{instance} claims {:?}", claimed.as_ref().map(|claimed| claimed.ticket)));
         let found = claimed.as_ref().map(|claimed| (claimed.ticket, &claimed.task));
-        let Some(handler) = self.model.claim(now, now + LEASE_MS, found) else { return };
+        let Some(handler) = self.model.claim(now, now + LEASE_MS, &claim, found) else { return };
         let claimed = claimed.expect("the model has found it");
         let ticket = claimed.ticket;
         let record = TaskRecord::decode(ticket.id, &claimed.task.task).expect("it is valid");
         let mut holders = self.instances.iter().flat_map(|instance| &instance.runs);
         self.summary.taken_over += usize::from(holders.any(|run| run.ticket.id == ticket.id));
         self.summary.runs += 1;
+        let has_tool = claim.has_tool(&record.tool);
         let (version, until) = (claimed.task.version, now + LEASE_MS);
-        let run = Run { ticket, record, version, handler, taken: None, until };
+        let run = Run { ticket, record, version, handler, taken: None, has_tool, until };
         self.instances[instance].runs.push(run);
     }
 
@@ -292,8 +309,9 @@ impl World {
             }
             return self.write(instance, run, record, QueueAction::Keep);
         }
-        if !run.handler.is_restartable && run.ticket.run > 1 {
-            let error = ErrorObject::internal_error("the task cannot be restarted");
+        let is_repeated = !run.handler.is_restartable && run.ticket.run > 1;
+        if is_repeated || !run.has_tool {
+            let error = ErrorObject::internal_error("the task cannot be run");
             record.fail(now, TaskOutcome::Error(error)).expect("it is not finished");
             return self.write(instance, run, record, QueueAction::Done);
         }

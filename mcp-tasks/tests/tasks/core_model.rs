@@ -1,7 +1,8 @@
 //! The tasks of 2025-11-25.
 
-use mcp_server::types::Revision;
-use mcp_tasks::{TaskId, TaskSupport};
+use mcp_server::types::{CallToolResult, ElicitRequestFormParams, InputRequiredResult, Revision};
+use mcp_server::{HandlerError, NoArguments, RequestContext, RoundResult, tool};
+use mcp_tasks::{TaskId, TaskOptions, TaskSupport};
 use serde_json::{Value, json};
 
 use crate::kit::{Counts, EXTENSION, RELATED_TASK, TestClient, accept, server, text};
@@ -146,6 +147,63 @@ async fn a_task_asks_while_its_result_is_awaited() {
     }
     let result = client.response(waiting).await["result"].take();
     assert_eq!(text(&result), "x x x");
+}
+
+/// A client that responds with an error refuses the request: the handler learns it, as outside of a task, and may go on.
+#[tokio::test(start_paused = true)]
+async fn a_refused_request_is_an_error_of_the_handler() {
+    let asks = tool("asks", async |ctx: RequestContext, _: NoArguments| {
+        match ctx.elicit::<tools::Name>("name", "Who?").await {
+            Ok(_) => "answered".to_owned(),
+            Err(error) => error.to_string(),
+        }
+    });
+    async fn ask(ctx: RequestContext, has_state: bool) -> Result<RoundResult<CallToolResult>, HandlerError> {
+        if !ctx.input_responses().is_empty() {
+            return Ok(RoundResult::Complete(CallToolResult::text("answered")));
+        }
+        let form = ElicitRequestFormParams::new("Who?", mcp_server::form::schema_of::<tools::Name>()?);
+        let mut result = InputRequiredResult::default();
+        result.input_requests = Some([("name".to_owned(), form.into())].into_iter().collect());
+        if has_state {
+            result.request_state = Some(ctx.seal_state(&1)?);
+        }
+        Ok(RoundResult::InputRequired(Box::new(result)))
+    }
+    let waits = tool("waits", async |ctx: RequestContext, _: NoArguments| {
+        ctx.elicit::<tools::Name>("name", "Who?").await.is_err().to_string()
+    });
+    let returns = tool("returns", async |ctx, _: NoArguments| ask(ctx, false).await);
+    let resumes = tool("resumes", async |ctx, _: NoArguments| ask(ctx, true).await);
+    let server = server(
+        [asks, returns, resumes]
+            .map(|tool| tool.task(TaskSupport::Allowed))
+            .into_iter()
+            .chain([waits.task(TaskOptions::allowed().not_restartable())]),
+    );
+    for (name, expected, is_error) in [
+        ("asks", "the peer", false),
+        ("returns", "the peer", true),
+        ("resumes", "the peer", true),
+        ("waits", "true", false),
+    ] {
+        let mut client = TestClient::core(&server);
+        let task = client.start_core(name).await;
+        client.until(&task, "input_required").await;
+        let waiting = client.scripted.start("tasks/result", json!({ "taskId": task }));
+        let request = client.message("elicitation/create").await;
+        let error = json!({ "code": -32603, "message": "no form" });
+        client.scripted.send(&json!({ "jsonrpc": "2.0", "id": request["id"], "error": error }));
+        client.scripted.run();
+        let result = client.response(waiting).await["result"].take();
+        assert!(text(&result).starts_with(expected), "{result}");
+        assert_eq!(result["isError"] == true, is_error, "{result}");
+    }
+    // Without the capability, nothing is asked.
+    let mut client = TestClient::new(&server, Revision::V2025_11_25, json!({}));
+    let task = client.start_core("asks").await;
+    let result = client.result("tasks/result", json!({ "taskId": task })).await;
+    assert_eq!(text(&result), "the client does not support the request");
 }
 
 /// Two that wait for one result get the same requests, of which one response is enough.

@@ -221,7 +221,30 @@ async fn a_changed_question_is_asked_again() {
     assert_eq!(text(&client.until(&task, "completed").await["result"]), "A. Smith");
 }
 
-/// A tool that the process does not have any more is an error of the task.
+/// During a roll-out, an instance of the old version leaves tasks of new tools to others, also those that may run only once.
+#[tokio::test(start_paused = true)]
+async fn tasks_of_new_tools_are_left_to_others() {
+    let (counts, store) = (Counts::default(), Arc::new(MemoryTaskStore::default()));
+    let options = || TaskOptions::required().not_restartable();
+    let tasks = Tasks::with_settings(DyingStore::new(&store), settings());
+    let ending = build(tasks.clone(), |builder| builder.tool(order(&counts, Phase::Never, options())));
+    tasks.shutdown(Duration::ZERO).await;
+    let task = TestClient::modern(&ending).start("order").await;
+    let old = process(&store, tools::hello(TaskSupport::Allowed));
+    let mut client = TestClient::modern(&old.server);
+    sleep(Duration::from_secs(300)).await;
+    assert_eq!(client.get(&task).await["status"], "working", "the old version does not fail it");
+    let hello = client.start("hello").await;
+    client.until(&hello, "completed").await;
+    let new = process(&store, order(&counts, Phase::Never, options()));
+    let mut client = TestClient::modern(&new.server);
+    client.until(&task, "input_required").await;
+    client.update(&task, json!({ "name": accept(json!({ "name": "Ann" })) })).await;
+    assert_eq!(text(&client.until(&task, "completed").await["result"]), "Ann: 1 1");
+    assert_eq!(counts.of("runs"), 1);
+}
+
+/// A tool that no process has any more is an error of the task, when its time is nearly over.
 #[tokio::test(start_paused = true)]
 async fn a_tool_can_be_gone() {
     let (counts, store) = (Counts::default(), Arc::new(MemoryTaskStore::default()));
@@ -231,7 +254,7 @@ async fn a_tool_can_be_gone() {
     first.store.die();
     let second = process(&store, tools::hello(TaskSupport::Allowed));
     let state = TestClient::modern(&second.server).until(&task, "failed").await;
-    assert!(state["error"]["message"].as_str().unwrap().contains("does not have the tool"), "{state}");
+    assert!(state["error"]["message"].as_str().unwrap().contains("does not have the tool `order`"), "{state}");
 }
 
 /// Cancelling at one process reaches the handler at another one.

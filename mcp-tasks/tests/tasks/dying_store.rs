@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use mcp_tasks::{
-    ClaimedTask, InsertedTask, MemoryTaskStore, NewTask, ReplaceOutcome, TaskChanges, TaskCursor, TaskId, TaskLimits,
-    TaskOwner, TaskPage, TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask, async_trait,
+    ClaimedTask, InsertedTask, MemoryTaskStore, NewTask, ReplaceOutcome, TaskChanges, TaskClaim, TaskCursor, TaskId,
+    TaskLimits, TaskOwner, TaskPage, TaskStore, TaskStoreError, TaskTicket, TaskUsage, TaskWrite, VersionedTask,
+    async_trait,
 };
 use tokio::time::sleep;
 
@@ -98,9 +99,9 @@ impl TaskStore for DyingStore {
         self.store.replace(now, id, write).await
     }
 
-    async fn claim(&self, now: u64, worker: &str, lease: Duration) -> Result<Option<ClaimedTask>, TaskStoreError> {
+    async fn claim(&self, now: u64, claim: TaskClaim<'_>) -> Result<Option<ClaimedTask>, TaskStoreError> {
         self.live().await;
-        let claimed = self.store.claim(now, worker, lease).await;
+        let claimed = self.store.claim(now, claim).await;
         sleep(Duration::from_millis(self.claim_delay.load(Ordering::Relaxed))).await;
         claimed
     }

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mcp_server::{AskError, HandlerError, NoArguments, RequestContext, Server, Tool, tool};
-use mcp_tasks::{MemoryTaskStore, QueueAction, TaskLimits, TaskOptions, TaskStore as _, TaskSupport, TaskWrite, Tasks};
+use mcp_tasks::{
+    MemoryTaskStore, QueueAction, TaskClaim, TaskLimits, TaskOptions, TaskStore as _, TaskSupport, TaskWrite, Tasks,
+};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -94,7 +96,8 @@ async fn a_suspended_process_begins_no_step() {
     sleep(Duration::from_secs(6)).await;
     assert_eq!((counts.of("first"), counts.of("begun")), (1, 2));
     suspended.store(60, Ordering::Relaxed);
-    let other = store.claim(now() + 60_000, "other", LEASE).await.unwrap().expect("the lease has expired");
+    let other =
+        store.claim(now() + 60_000, TaskClaim::new("other", LEASE)).await.unwrap().expect("the lease has expired");
     assert_eq!(other.ticket.run, 2);
     sleep(Duration::from_secs(20)).await;
     assert_eq!((counts.of("second"), counts.of("begun")), (0, 2));

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use mcp_client::types::{CallToolResult, Revision};
-use mcp_client::{Client, ClientBuilder, Error, Mode, Started, TaskError, TransportKind};
+use mcp_client::{Client, ClientBuilder, CommandError, Error, Mode, Started, TaskError, TransportKind};
 use mcp_testkit::envelope::{initialize_result, tool_result};
-use mcp_testkit::{ReceivedRequest, ScriptedServer, Task};
+use mcp_testkit::{ReceivedRequest, ScriptedServer, Task, expect_ready};
 use serde_json::{Value, json};
 
 use super::{Calling, SECOND};
@@ -346,4 +346,58 @@ fn the_result_is_fetched_until_it_arrives() {
     let result = server.expect_request("tasks/result");
     server.respond(&result, tool_result("done"));
     assert_eq!(call.finish().unwrap().to_text(), "done");
+}
+
+/// The tasks of a user are listed in pages, and each can be followed.
+// covers: B-89, B-90
+#[test]
+fn tasks_are_listed() {
+    for kind in KINDS {
+        let (client, mut server) = with_tasks(kind, builder());
+        let mut listing = Task::start(client.tasks().all());
+        let request = server.expect_request("tasks/list");
+        assert_eq!(request.params.get("cursor"), None);
+        server.respond(&request, json!({ "tasks": [task("working")], "nextCursor": "2" }));
+        listing.assert_pending();
+        let request = server.expect_request("tasks/list");
+        assert_eq!(request.params["cursor"], "2");
+        let mut other = task("completed");
+        other["taskId"] = json!("t2");
+        server.respond(&request, json!({ "tasks": [other] }));
+        let tasks = listing.finish().unwrap();
+        let found: Vec<_> = tasks.iter().map(|task| (task.id.as_str(), task.state.is_final())).collect();
+        assert_eq!(found, [("t1", false), ("t2", true)]);
+        assert_eq!(tasks[0].state.poll_interval, Some(SECOND));
+
+        let mut handle = client.resume_task(tasks[1].clone());
+        let mut waiting = Task::start(async move { handle.result().await });
+        let request = server.expect_request("tasks/result");
+        assert_eq!(request.params["taskId"], "t2");
+        server.respond(&request, tool_result("done"));
+        assert_eq!(waiting.finish().unwrap().to_text(), "done");
+
+        // One page, as the server sent it.
+        let mut page = Task::start(async move { client.list_tasks(Some("2".to_owned())).await });
+        let request = server.expect_request("tasks/list");
+        server.respond(&request, json!({ "tasks": [], "nextCursor": "3" }));
+        assert_eq!(page.finish().unwrap().next_cursor.as_deref(), Some("3"));
+        server.assert_quiet();
+    }
+}
+
+/// Other revisions have no list of tasks, and a server need not have one.
+#[test]
+fn lists_of_tasks_are_refused() {
+    for kind in KINDS {
+        let (client, mut server) = ScriptedServer::modern(kind, builder());
+        let error = expect_ready(client.tasks().all()).unwrap_err();
+        assert!(matches!(error, Error::Command(CommandError::NotInRevision { .. })), "{error:?}");
+        assert!(error.to_string().contains("tasks/list"), "{error}");
+        server.assert_quiet();
+        let (client, mut server) = connected(kind, builder(), json!({ "requests": { "tools": { "call": {} } } }));
+        let mut listing = Task::start(client.tasks().all());
+        let request = server.expect_request("tasks/list");
+        server.respond_error(&request, -32601);
+        assert!(listing.finish().unwrap_err().as_rejection().is_some());
+    }
 }

@@ -1,8 +1,29 @@
 
--- ARGV: the worker, the token of the run, the lease in milliseconds.
-local worker, token, lease = ARGV[2], ARGV[3], ARGV[4]
+-- ARGV: the worker, the token of the run, the lease in milliseconds, whether the worker has only the tools that follow, their names.
+local worker, token, lease, has_all = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5] == '0'
+local tools, passed_over = {}, 0
+for position = 6, #ARGV do
+  tools[ARGV[position]] = true
+end
 sweep()
 ensure_group()
+
+-- Whether the worker may claim a task: it has the tool, or the task is about to expire.
+local function is_meant(task)
+  return has_all or tools[task.tool] or now >= math.max(task.late or 0, task.dies - lease)
+end
+
+-- Leaves an entry to other workers: it stays pending as if its lease had expired, so that they find it.
+local function pass_over(id, task, is_new)
+  redis.call('XCLAIM', queue, group, consumer, 0, task.entry, 'IDLE', 86400000, 'JUSTID')
+  if is_new then
+    task.passed = true
+    count('passed', 1)
+    write_index(id, task)
+  end
+  passed_over = passed_over + 1
+  return nil
+end
 
 -- Claims the task of an entry. `is_new` if the entry is delivered for the first time. Returns the fields of the task, and whether
 -- it was taken over.
@@ -19,6 +40,9 @@ local function take(entry, is_new)
     -- It was inserted by the worker that runs it, and stays pending.
     return nil
   end
+  if not is_meant(task) then
+    return pass_over(id, task, is_new)
+  end
   redis.call('HINCRBY', record_key(id), 'run', 1)
   local found = fields(id, task)
   if not found then
@@ -28,6 +52,7 @@ local function take(entry, is_new)
   end
   -- A worker that has released it holds it no longer.
   table.insert(found, task.held ~= '' and 1 or 0)
+  pass_no_more(task)
   task.held, task.worker = token, worker
   write_index(id, task)
   return found
@@ -65,9 +90,12 @@ for _ = 1, 100 do
     return finish(found)
   end
 end
--- With nothing else to do, all leases are looked at.
+-- With nothing else to do, all leases are looked at, but a limited number of tasks that this worker cannot run.
 local rounds = 0
 for _ = 1, 500 do
+  if passed_over > 200 then
+    break
+  end
   if cursor == '0-0' then
     rounds = rounds + 1
     if rounds > 2 then

@@ -54,8 +54,17 @@ local function write_index(id, task)
   redis.call('HSET', index, id, cmsgpack.pack(task))
 end
 
+-- A task that was passed over by a worker without its tool is pending, and is not claimed.
+local function pass_no_more(task)
+  if task.passed then
+    count('passed', -1)
+    task.passed = nil
+  end
+end
+
 local function leave_queue(task)
   if task.entry ~= '' then
+    pass_no_more(task)
     redis.call('XACK', queue, group, task.entry)
     redis.call('XDEL', queue, task.entry)
     task.entry, task.held = '', ''

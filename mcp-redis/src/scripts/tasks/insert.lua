@@ -32,7 +32,7 @@ if #content > 0 and tonumber(redis.call('HGET', counts, 'bytes') or '0') + #cont
 end
 
 local dies = now + remaining
-local task = { owner = owner, tool = tool, finished = finished, bytes = #content, entry = '', held = '', dies = dies }
+local task = { owner = owner, tool = tool, finished = finished, bytes = #content, entry = '', held = '', dies = dies, late = dies - remaining / 10 }
 local run = 0
 if not finished then
   join_queue(id, task)
