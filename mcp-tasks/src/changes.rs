@@ -15,7 +15,7 @@ pub enum TaskChange {
     Changed(TaskId),
     /// A task may be claimed.
     Queued,
-    /// Changes may be missing: whoever waits for one has to read again.
+    /// Changes may be missing: read what you wait for again.
     Gap,
 }
 

@@ -74,7 +74,7 @@ impl Camera {
     async fn render(&self, frame: u32, light: &str) -> Result<String, HandlerError> {
         sleep(FRAME_TIME).await;
         print(&format!("  instance {} renders frame {frame} in {light}\n", self.instance))?;
-        // Nobody waits for the later frames.
+        // After the stop no frame is waited for.
         let _ = self.rendered.send(self.instance);
         Ok(format!("{frame} by {}", self.instance))
     }

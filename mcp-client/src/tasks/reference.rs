@@ -11,8 +11,8 @@ use crate::detected_revision::{read_revision, write_revision};
 
 /// What is needed to go on with a task, such as in another process: [`Client::resume_task`](crate::Client::resume_task).
 ///
-/// It can be serialized. Keep it secret: with a server that does not authenticate its clients, whoever knows the id of a
-/// task has access to it.
+/// It can be serialized. Keep it secret: with a server that does not authenticate its clients, the id of a task is all that is
+/// needed for access to it.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskReference {

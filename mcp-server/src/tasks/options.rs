@@ -76,8 +76,8 @@ impl TaskOptions {
         self
     }
 
-    /// Sets how long a task and its result are kept, from its creation. Defaults to that of the runtime, which may also limit
-    /// it.
+    /// Sets how long a task and its result are kept, from its creation. Defaults to that of the runtime. A client of 2025-11-25 may
+    /// request another time.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
