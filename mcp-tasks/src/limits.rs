@@ -11,8 +11,8 @@ pub struct TaskLimits {
     pub max_unfinished: usize,
     /// The maximum number of tasks of one tool that are not finished. Defaults to 5,000.
     pub max_unfinished_per_tool: usize,
-    /// The maximum number of tasks of one owner that are not finished. Defaults to 100. Anonymous callers share the other
-    /// limits.
+    /// The maximum number of tasks of one owner that are not finished. Defaults to 50, which is half of what a process runs at a
+    /// time. Anonymous callers share the other limits.
     pub max_unfinished_per_owner: usize,
     /// The maximum number of tasks, with those that are finished and have not expired yet. Defaults to 50,000.
     pub max_kept: usize,
@@ -20,6 +20,8 @@ pub struct TaskLimits {
     pub max_kept_per_owner: usize,
     /// The maximum size of all records in bytes. Defaults to 256 MiB.
     pub max_bytes: usize,
+    /// The maximum size of the records of one owner in bytes. Defaults to 64 MiB.
+    pub max_bytes_per_owner: usize,
     /// The maximum size in bytes of a call: its parameters, and what is known of its client. Defaults to 1 MiB.
     pub max_call_bytes: usize,
     /// The maximum size in bytes of a journal: results of steps, input requests and their responses. Defaults to 1 MiB.
@@ -33,10 +35,11 @@ impl Default for TaskLimits {
         Self {
             max_unfinished: 10_000,
             max_unfinished_per_tool: 5_000,
-            max_unfinished_per_owner: 100,
+            max_unfinished_per_owner: 50,
             max_kept: 50_000,
             max_kept_per_owner: 1_000,
             max_bytes: 256 * 1024 * 1024,
+            max_bytes_per_owner: 64 * 1024 * 1024,
             max_call_bytes: 1024 * 1024,
             max_journal_bytes: 1024 * 1024,
             max_outcome_bytes: 4 * 1024 * 1024,
@@ -81,6 +84,12 @@ impl TaskLimits {
         Self { max_bytes, ..self }
     }
 
+    /// Sets the maximum size of the records of one owner in bytes.
+    #[must_use]
+    pub fn max_bytes_per_owner(self, max_bytes_per_owner: usize) -> Self {
+        Self { max_bytes_per_owner, ..self }
+    }
+
     /// Sets the maximum size of a call in bytes.
     #[must_use]
     pub fn max_call_bytes(self, max_call_bytes: usize) -> Self {
@@ -116,6 +125,7 @@ impl TaskLimits {
             TaskLimit::Kept => self.max_kept,
             TaskLimit::KeptPerOwner => self.max_kept_per_owner,
             TaskLimit::Bytes => self.max_bytes,
+            TaskLimit::BytesPerOwner => self.max_bytes_per_owner,
         }
     }
 }
@@ -139,6 +149,8 @@ pub enum TaskLimit {
     KeptPerOwner,
     /// [`TaskLimits::max_bytes`].
     Bytes,
+    /// [`TaskLimits::max_bytes_per_owner`].
+    BytesPerOwner,
 }
 
 impl fmt::Display for TaskLimit {
@@ -150,6 +162,7 @@ impl fmt::Display for TaskLimit {
             Self::Kept => "max_kept",
             Self::KeptPerOwner => "max_kept_per_owner",
             Self::Bytes => "max_bytes",
+            Self::BytesPerOwner => "max_bytes_per_owner",
         })
     }
 }

@@ -154,6 +154,7 @@ impl TaskStore for RedisTaskStore {
             TaskLimit::KeptPerOwner,
             TaskLimit::Kept,
             TaskLimit::Bytes,
+            TaskLimit::BytesPerOwner,
         ];
         let response = self.execute_idempotent(Script::InsertTask, |command| {
             command.arg(&name).arg(&owner).arg(&*task.tool).arg(flag(task.is_finished)).arg(&task.content[..]);
@@ -194,7 +195,8 @@ impl TaskStore for RedisTaskStore {
         };
         let response = self.execute_idempotent(Script::ReplaceTask, |command| {
             command.arg(&name).arg(write.read).arg(next).arg(&write.content[..]).arg(flag(write.is_finished));
-            command.arg(action).arg(&token).arg(&nonce).arg(self.0.limits.max_bytes);
+            command.arg(action).arg(&token).arg(&nonce);
+            command.arg(self.0.limits.max_bytes).arg(self.0.limits.max_bytes_per_owner);
         });
         let mut response = array(response.await)?.into_iter();
         match text(&response.next().unwrap_or(Value::Nil))? {
@@ -250,7 +252,7 @@ impl TaskStore for RedisTaskStore {
     ) -> Result<TaskPage, TaskStoreError> {
         let (owner, after) = (encode_owner(Some(owner)), after.map_or(0, |TaskCursor(number)| number));
         let response = self.execute_idempotent(Script::ListTasks, |command| {
-            command.arg(&owner).arg(after).arg(count.min(MAX_PAGE));
+            command.arg(&owner).arg(after).arg(count.min(MAX_PAGE)).arg(MAX_PAGE_BYTES);
         });
         let parts = <[Value; 2]>::try_from(array(response.await)?).map_err(|_| nonsense("a page that is none"))?;
         let [next, Value::Array(rows)] = parts else { return Err(nonsense("a page that is none")) };
@@ -293,3 +295,6 @@ impl fmt::Debug for RedisTaskStore {
 
 /// The maximum number of tasks of a page, as Redis does nothing else while it reads them.
 const MAX_PAGE: usize = 1000;
+
+/// The size of the contents after which a page ends: they are read to list their states, and Redis does nothing else meanwhile.
+const MAX_PAGE_BYTES: usize = 1024 * 1024;

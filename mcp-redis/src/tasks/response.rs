@@ -61,6 +61,7 @@ pub(crate) fn full(limits: &TaskLimits, name: Option<&Value>) -> TaskStoreError 
         Some("KeptPerOwner") => TaskLimit::KeptPerOwner,
         Some("Kept") => TaskLimit::Kept,
         Some("Bytes") => TaskLimit::Bytes,
+        Some("BytesPerOwner") => TaskLimit::BytesPerOwner,
         _ => return nonsense("an unknown limit"),
     };
     TaskStoreError::Full { limit, max: limits.max(limit) }

@@ -313,3 +313,80 @@ async fn lost_responses_do_no_harm() {
     })
     .await;
 }
+
+/// A task is found behind any number of tasks that began with their worker.
+#[tokio::test]
+async fn tasks_are_found_behind_others() {
+    let Some(server) = Server::start().await else { return };
+    limited(async {
+        let store = connect(&server).await.tasks(TaskLimits::default());
+        for _ in 0..300 {
+            let start = TaskStart::Claimed { worker: "worker".into(), lease: LEASE };
+            let task = StoredTask { owner: None, ..task("running") };
+            store.insert(now(), NewTask { id: TaskId::random().unwrap(), task, start }).await.unwrap();
+        }
+        let queued = insert(&store, "queued").await;
+        let claimed = store.claim(now(), TaskClaim::new("worker", LEASE)).await.unwrap();
+        assert_eq!(claimed.map(|claimed| claimed.ticket.id), Some(queued));
+    })
+    .await;
+}
+
+/// Claims in vain do not look at all leases each time, and a lease that has expired is found all the same.
+#[tokio::test]
+async fn leases_are_looked_at_now_and_then() {
+    let Some(server) = Server::start().await else { return };
+    limited(async {
+        let store = connect(&server).await.tasks(TaskLimits::default());
+        for _ in 0..200 {
+            let start = TaskStart::Claimed { worker: "worker".into(), lease: LEASE };
+            let task = StoredTask { owner: None, ..task("running") };
+            store.insert(now(), NewTask { id: TaskId::random().unwrap(), task, start }).await.unwrap();
+        }
+        let scans = async || -> u64 {
+            let info: String = server.command(&["INFO", "commandstats"]).await;
+            let line = info.lines().find(|line| line.starts_with("cmdstat_xautoclaim:")).expect("there are scans");
+            line.split(['=', ',']).nth(1).unwrap().parse().unwrap()
+        };
+        assert_eq!(store.claim(now(), TaskClaim::new("worker", LEASE)).await, Ok(None));
+        let before = scans().await;
+        for _ in 0..50 {
+            assert_eq!(store.claim(now(), TaskClaim::new("worker", LEASE)).await, Ok(None));
+        }
+        assert_eq!(scans().await - before, 50, "one each");
+        let lease = Duration::from_millis(500);
+        eventually("the leases expire", async || {
+            store
+                .claim(now(), TaskClaim::new("worker", lease))
+                .await
+                .unwrap()
+                .is_some_and(|claimed| claimed.is_taken_over)
+        })
+        .await;
+    })
+    .await;
+}
+
+/// Pages of large tasks have fewer of them, and none is missing.
+#[tokio::test]
+async fn pages_are_limited_in_bytes() {
+    let Some(server) = Server::start().await else { return };
+    limited(async {
+        let store = connect(&server).await.tasks(TaskLimits::default());
+        let large = "x".repeat(400 * 1024);
+        for _ in 0..10 {
+            insert(&store, &large).await;
+        }
+        let (mut after, mut pages) = (None, Vec::new());
+        loop {
+            let page = store.list(now(), TaskOwner([1; 32]), after, 100).await.unwrap();
+            pages.push(page.tasks.len());
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert_eq!(pages, [3, 3, 3, 1]);
+    })
+    .await;
+}

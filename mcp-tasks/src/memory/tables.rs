@@ -53,6 +53,7 @@ enum Place {
 struct Owned {
     numbers: BTreeSet<u64>,
     unfinished: usize,
+    bytes: usize,
 }
 
 /// Where a new task begins.
@@ -116,7 +117,7 @@ impl Tables {
             owned.numbers.insert(number);
             owned.unfinished += usize::from(!task.is_finished);
         }
-        self.bytes = self.bytes.saturating_add(task.content.len());
+        self.count_bytes(task.owner, 0, task.content.len());
         self.by_expiry.insert((task.expires, number));
         self.numbers.insert(id, number);
         let is_finished = task.is_finished;
@@ -150,16 +151,34 @@ impl Tables {
                 return Err(TaskStoreError::Full { limit, max });
             }
         }
-        self.check_bytes(limits, 0, task.content.len())
+        self.check_bytes(limits, task.owner, 0, task.content.len())
     }
 
-    /// Checks the limit of all contents when one of them is replaced.
-    fn check_bytes(&self, limits: &TaskLimits, before: usize, after: usize) -> Result<(), TaskStoreError> {
-        let all = self.bytes.saturating_sub(before).saturating_add(after);
-        if after > before && all > limits.max_bytes {
-            return Err(TaskStoreError::Full { limit: TaskLimit::Bytes, max: limits.max_bytes });
+    /// Checks the limits of all contents when one of them is replaced.
+    fn check_bytes(
+        &self,
+        limits: &TaskLimits,
+        owner: Option<TaskOwner>,
+        before: usize,
+        after: usize,
+    ) -> Result<(), TaskStoreError> {
+        let of_owner = owner.map(|owner| self.by_owner.get(&owner).map_or(0, |owned| owned.bytes));
+        for (limit, bytes) in [(TaskLimit::BytesPerOwner, of_owner), (TaskLimit::Bytes, Some(self.bytes))] {
+            let max = limits.max(limit);
+            let is_over = bytes.is_some_and(|bytes| replaced(bytes, before, after) > max);
+            if after > before && is_over {
+                return Err(TaskStoreError::Full { limit, max });
+            }
         }
         Ok(())
+    }
+
+    /// Counts a content that replaces another one.
+    fn count_bytes(&mut self, owner: Option<TaskOwner>, before: usize, after: usize) {
+        self.bytes = replaced(self.bytes, before, after);
+        if let Some(owned) = owner.and_then(|owner| self.by_owner.get_mut(&owner)) {
+            owned.bytes = replaced(owned.bytes, before, after);
+        }
     }
 
     pub(super) fn load(&self, id: TaskId) -> Option<VersionedTask> {
@@ -181,9 +200,9 @@ impl Tables {
             return Ok((ReplaceOutcome::Conflict(Box::new(entry.versioned())), false));
         }
         let (before, version, place) = (entry.task.content.len(), entry.version.saturating_add(1), entry.place);
-        let after = write.content.len();
-        self.check_bytes(limits, before, after)?;
-        self.bytes = self.bytes.saturating_sub(before).saturating_add(after);
+        let (owner, after) = (entry.task.owner, write.content.len());
+        self.check_bytes(limits, owner, before, after)?;
+        self.count_bytes(owner, before, after);
         if let Some(entry) = self.tasks.get_mut(&number) {
             entry.version = version;
             entry.task.content = write.content;
@@ -293,7 +312,7 @@ impl Tables {
         let Some(Entry { id, task, .. }) = self.tasks.remove(&number) else { return };
         self.numbers.remove(&id);
         self.by_expiry.remove(&(task.expires, number));
-        self.bytes = self.bytes.saturating_sub(task.content.len());
+        self.count_bytes(task.owner, task.content.len(), 0);
         if !task.is_finished {
             self.forget_unfinished(task.owner, &task.tool);
         }
@@ -349,6 +368,11 @@ impl Tables {
         self.last_number = self.last_number.wrapping_add(1);
         self.last_number
     }
+}
+
+/// The bytes of all contents when one of them is replaced.
+fn replaced(all: usize, before: usize, after: usize) -> usize {
+    all.saturating_sub(before).saturating_add(after)
 }
 
 /// Copies a content into memory of its own: a part of a larger buffer would keep all of it.

@@ -28,7 +28,7 @@ async fn it_is_a_store_of_tasks() {
 /// The tables are empty when all tasks have expired: the next call removes them, whatever it is for.
 #[test]
 fn expired_tasks_take_no_memory() {
-    let store = MemoryTaskStore::default();
+    let store = MemoryTaskStore::new(TaskLimits::default().max_unfinished_per_owner(1000));
     for number in 0..100 {
         insert(&store, 0, 10 + number % 2);
     }

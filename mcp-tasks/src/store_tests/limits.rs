@@ -98,6 +98,25 @@ pub(super) async fn bytes_are_limited<S: TaskStore>(make: &impl AsyncFn(TaskLimi
     assert_eq!(refusal(store, now, &task(now, content(1))).await, TaskLimit::Bytes);
 }
 
+pub(super) async fn bytes_of_owners_are_limited<S: TaskStore>(make: &impl AsyncFn(TaskLimits) -> S, now: u64) {
+    let store = &make(TaskLimits::default().max_bytes(1000).max_bytes_per_owner(100)).await;
+    let of = |owned_by: u8, bytes: usize| StoredTask { content: "x".repeat(bytes).into(), ..of(owned_by, "a", now) };
+    let first = insert(store, now, &of(1, 60)).await;
+    let second = insert(store, now, &of(1, 40)).await;
+    assert_eq!(refusal(store, now, &of(1, 1)).await, TaskLimit::BytesPerOwner);
+    let full = Err(TaskStoreError::Full { limit: TaskLimit::BytesPerOwner, max: 100 });
+    assert_eq!(store.replace(now, first, write(1, "x".repeat(61))).await.map(drop), full);
+    // Others have their own share, and anonymous callers that of all.
+    insert(store, now, &of(2, 100)).await;
+    insert(store, now, &StoredTask { owner: None, ..of(0, 700) }).await;
+    replaced(&replace(store, now, first, finish(1, "x".repeat(50))).await);
+    insert(store, now, &of(1, 10)).await;
+    assert!(store.remove(now, second).await.expect("the store responds"));
+    insert(store, now, &of(1, 40)).await;
+    assert_eq!(refusal(store, now, &of(1, 1)).await, TaskLimit::BytesPerOwner);
+    assert_eq!(refusal(store, now, &StoredTask { owner: None, ..of(0, 101) }).await, TaskLimit::Bytes);
+}
+
 pub(super) async fn floods_stay_within_limits<S: TaskStore>(make: &impl AsyncFn(TaskLimits) -> S, now: u64) {
     let limits =
         TaskLimits::default().max_unfinished(50).max_unfinished_per_owner(10).max_kept(80).max_kept_per_owner(20);

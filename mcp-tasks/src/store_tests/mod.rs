@@ -47,7 +47,7 @@ pub async fn check_task_store<S: TaskStore>(
     now: impl Fn() -> u64,
     sleep: impl AsyncFn(Duration),
 ) {
-    let make_default = async || make(TaskLimits::default()).await;
+    let make_default = async || make(TaskLimits::default().max_unfinished_per_owner(100)).await;
     records::tasks_survive(&make_default().await, now()).await;
     records::versions_are_compared(&make_default().await, now()).await;
     records::finished_tasks_are_final(&make_default().await, now()).await;
@@ -70,6 +70,7 @@ pub async fn check_task_store<S: TaskStore>(
     limits::unfinished_tasks_are_limited(&make, now()).await;
     limits::kept_tasks_are_limited(&make, now()).await;
     limits::bytes_are_limited(&make, now()).await;
+    limits::bytes_of_owners_are_limited(&make, now()).await;
     limits::floods_stay_within_limits(&make, now()).await;
     lists::owners_see_their_own(&make_default().await, now()).await;
     lists::pages_are_stable(&make_default().await, now()).await;

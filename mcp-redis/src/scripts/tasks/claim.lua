@@ -1,7 +1,7 @@
 
 -- ARGV: the worker, the token of the run, the lease in milliseconds, whether the worker has only the tools that follow, their names.
 local worker, token, lease, has_all = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5] == '0'
-local tools, passed_over = {}, 0
+local tools = {}
 for position = 6, #ARGV do
   tools[ARGV[position]] = true
 end
@@ -21,7 +21,6 @@ local function pass_over(id, task, is_new)
     count('passed', 1)
     write_index(id, task)
   end
-  passed_over = passed_over + 1
   return nil
 end
 
@@ -80,7 +79,15 @@ local found = scan()
 if found then
   return finish(found)
 end
-for _ = 1, 100 do
+local delivered = 0
+while true do
+  -- Those that are delivered in vain began with their worker, or are passed over.
+  if delivered == 1000 then
+    -- Those behind them have not been looked at.
+    publish('queued')
+    return finish({})
+  end
+  delivered = delivered + 1
   local new = redis.call('XREADGROUP', 'GROUP', group, consumer, 'COUNT', 1, 'STREAMS', queue, '>')
   if not new then
     break
@@ -90,21 +97,27 @@ for _ = 1, 100 do
     return finish(found)
   end
 end
--- With nothing else to do, all leases are looked at, but a limited number of tasks that this worker cannot run.
-local rounds = 0
-for _ = 1, 500 do
-  if passed_over > 200 then
-    break
-  end
-  if cursor == '0-0' then
-    rounds = rounds + 1
-    if rounds > 2 then
-      break
-    end
-  end
+-- With nothing else to do, all leases are looked at, but not more often than they matter, and not too many at once: the next call
+-- goes on. Tasks that were passed over can be claimed at any time.
+local known = redis.call('HMGET', counts, 'scanned', 'passed')
+if not known[2] and now - tonumber(known[1] or '0') < lease / 4 then
+  return finish({})
+end
+local is_whole = cursor == '0-0'
+for _ = 1, 100 do
   found = scan()
   if found then
     return finish(found)
+  end
+  if cursor == '0-0' then
+    if is_whole then
+      -- Without tasks there are no counts, which would not expire.
+      if redis.call('EXISTS', counts) == 1 then
+        redis.call('HSET', counts, 'scanned', now)
+      end
+      break
+    end
+    is_whole = true
   end
 end
 return finish({})

@@ -32,6 +32,25 @@ local function count(name, difference)
   end
 end
 
+-- Counts the bytes of a content that grows or shrinks.
+local function count_bytes(owner, difference)
+  count('bytes', difference)
+  if owner ~= '' then
+    count('bytes:' .. owner, difference)
+  end
+end
+
+-- The limit that a content exceeds which grows by a number of bytes, if it does.
+local function exceeded(owner, difference, max, max_of_owner)
+  local function is_over(name, limit)
+    return difference > 0 and tonumber(redis.call('HGET', counts, name) or '0') + difference > tonumber(limit)
+  end
+  if owner ~= '' and is_over('bytes:' .. owner, max_of_owner) then
+    return 'BytesPerOwner'
+  end
+  return is_over('bytes', max) and 'Bytes'
+end
+
 -- Changes the numbers of tasks that are not finished.
 local function count_unfinished(task, difference)
   count('unfinished', difference)
@@ -80,7 +99,7 @@ end
 local function remove(id, task)
   leave_queue(task)
   count('kept', -1)
-  count('bytes', -task.bytes)
+  count_bytes(task.owner, -task.bytes)
   if not task.finished then
     count_unfinished(task, -1)
   end

@@ -1,7 +1,7 @@
 
 -- ARGV: the id, the owner ('' if there is none), the tool, whether it is finished, the content, the remaining time in
 -- milliseconds, the time of expiry for clients, a nonce, the token of its run ('' if it begins queued), the worker; the limits: unfinished per owner,
--- per tool and in total, kept per owner and in total, bytes.
+-- per tool and in total, kept per owner and in total, bytes in total and per owner.
 local id, owner, tool, finished, content = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1', ARGV[6]
 local remaining, expires, nonce, token, worker = tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10], ARGV[11]
 sweep()
@@ -27,8 +27,9 @@ for _, limit in ipairs(limits) do
     return { 'full', limit[1] }
   end
 end
-if #content > 0 and tonumber(redis.call('HGET', counts, 'bytes') or '0') + #content > tonumber(ARGV[17]) then
-  return { 'full', 'Bytes' }
+local limit = exceeded(owner, #content, ARGV[17], ARGV[18])
+if limit then
+  return { 'full', limit }
 end
 
 local dies = now + remaining
@@ -43,7 +44,7 @@ if not finished then
   count_unfinished(task, 1)
 end
 count('kept', 1)
-count('bytes', #content)
+count_bytes(owner, #content)
 redis.call('ZADD', expiry, dies, id)
 write_index(id, task)
 local record = record_key(id)

@@ -1,8 +1,8 @@
 
 -- ARGV: the id, the version that was read, the next one, the content, whether it is finished, what happens to the queue, the token
--- of the ticket ('' without one), a nonce, the limit of all bytes.
+-- of the ticket ('' without one), a nonce, the limits of bytes in total and per owner.
 local id, read, next_version, content, finished = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
-local action, token, nonce, max_bytes = ARGV[7], ARGV[8], ARGV[9], tonumber(ARGV[10])
+local action, token, nonce = ARGV[7], ARGV[8], ARGV[9]
 local task = read_index(id)
 if not task then
   return { 'gone' }
@@ -23,12 +23,13 @@ if known[1] ~= read or task.finished then
   return { 'conflict', fields(id, task) }
 end
 local more = #content - task.bytes
-if more > 0 and tonumber(redis.call('HGET', counts, 'bytes') or '0') + more > max_bytes then
-  return { 'full', 'Bytes' }
+local limit = exceeded(task.owner, more, ARGV[10], ARGV[11])
+if limit then
+  return { 'full', limit }
 end
 
 redis.call('HSET', record, 'version', next_version, 'content', content, 'last', nonce)
-count('bytes', more)
+count_bytes(task.owner, more)
 task.bytes = #content
 local is_queued = false
 if finished then
