@@ -186,7 +186,7 @@ impl ScriptedClient {
             match polled.is_ready() {
                 true => assert!(has_output, "ready means that there is something to send"),
                 // Another thread may have published meanwhile; then it also wakes this task.
-                false if has_output => assert!(self.woken.is_set_soon(), "output without a wake-up is not sent"),
+                false if has_output => assert!(self.is_woken_soon(), "output without a wake-up is not sent"),
                 false => {}
             }
             if !self.woken.take() {
@@ -200,6 +200,14 @@ impl ScriptedClient {
     #[must_use]
     pub fn is_woken(&self) -> bool {
         self.woken.is_set()
+    }
+
+    /// Returns whether the connection was woken since it was last polled, or another thread wakes it soon.
+    fn is_woken_soon(&self) -> bool {
+        (0..1_000_000).any(|_| {
+            std::thread::yield_now();
+            self.is_woken()
+        })
     }
 
     /// Returns the current time.

@@ -32,14 +32,6 @@ impl WakeFlag {
         self.0.0.load(Ordering::SeqCst)
     }
 
-    /// Returns whether the flag is set, or another thread sets it soon.
-    pub(crate) fn is_set_soon(&self) -> bool {
-        (0..1_000_000).any(|_| {
-            std::thread::yield_now();
-            self.is_set()
-        })
-    }
-
     /// Clears the flag, and returns whether it was set.
     pub fn take(&self) -> bool {
         self.0.0.swap(false, Ordering::SeqCst)

@@ -414,9 +414,20 @@ impl Follower {
     /// Sends the responses that the server has not acknowledged. It ignores those that it has got before.
     async fn send_responses(&mut self) -> Result<(), Error> {
         let responses = self.responses.clone();
-        self.budget.run(&self.requests.client.shared, self.requests.update(responses)).await??;
-        self.responses = InputResponses::new();
-        Ok(())
+        let sent = self.budget.run(&self.requests.client.shared, self.requests.update(responses)).await?;
+        if sent.as_ref().is_err_and(may_succeed_later) {
+            return sent;
+        }
+        let sent_responses = std::mem::take(&mut self.responses);
+        if let Err(Error::Rejected(error)) = &sent
+            && error.code == ErrorCode::INVALID_PARAMS
+        {
+            // The same responses would be rejected again, and others may not.
+            self.answered.retain(|key| !sent_responses.contains(key));
+            // A server that does not know the task any more rejects everything.
+            self.poll().await?;
+        }
+        sent
     }
 }
 

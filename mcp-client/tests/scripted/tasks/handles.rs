@@ -208,3 +208,42 @@ fn tk_36_tasks_belong_to_their_revision() {
     assert!(matches!(error, Error::Task(TaskError::OtherRevision(_))), "{error}");
     server.assert_quiet();
 }
+
+/// Responses that the server rejects are not sent again: the handle can be used with others. If the server does not know the task
+/// any more, the error says so.
+#[test]
+fn rejected_responses_are_given_up() {
+    let decline = async |_, _| ElicitResult::new(ElicitAction::Decline);
+    let (client, mut server) = ScriptedServer::modern(TransportKind::Pipe, builder().on_form_elicitation(decline));
+    let schema = json!({ "type": "object", "properties": {} });
+    let form = json!({ "method": "elicitation/create", "params": { "message": "?", "requestedSchema": schema } });
+    let asks = || task("input_required", json!({ "inputRequests": { "a": form.clone() } }));
+    let mut waiting = result_of(handle(&client, &mut server));
+    let poll = polled(&mut server, &mut waiting, SECOND);
+    server.respond(&poll, asks());
+    waiting.assert_pending();
+    let update = server.expect_request("tasks/update");
+    server.respond_error(&update, -32602);
+    waiting.assert_pending();
+    let poll = server.expect_request("tasks/get");
+    server.respond(&poll, asks());
+    let (result, task_handle) = waiting.finish();
+    assert!(matches!(result, Err(Error::Rejected(_))), "{result:?}");
+
+    let mut waiting = result_of(task_handle);
+    let listen = server.expect_request("subscriptions/listen");
+    server.respond_error(&listen, -32601);
+    let poll = polled(&mut server, &mut waiting, SECOND);
+    server.respond(&poll, asks());
+    waiting.assert_pending();
+    let update = server.expect_request("tasks/update");
+    assert_eq!(update.params["inputResponses"]["a"]["action"], "decline", "it is asked again");
+    server.respond_error(&update, -32602);
+    waiting.assert_pending();
+    let poll = server.expect_request("tasks/get");
+    server.respond_error(&poll, -32602);
+    let (result, task_handle) = waiting.finish();
+    assert!(matches!(result, Err(Error::Task(TaskError::Unknown))), "{result:?}");
+    drop(task_handle);
+    server.assert_quiet();
+}
