@@ -321,6 +321,8 @@ pub enum SourceMetric {
     WorkingTasks,
     /// The number of tasks whose handlers wait for input in the memory of this process.
     WaitingTasks,
+    /// The number of tasks in the queue of the store, which several processes may share and report.
+    QueuedTasks,
     /// The number of tasks that were created since the start.
     TasksCreated,
     /// The number of tasks that finished since the start, with a status such as `completed`.
@@ -342,7 +344,8 @@ impl SourceMetric {
             | Self::IdleSessions
             | Self::IdleSessionBytes
             | Self::WorkingTasks
-            | Self::WaitingTasks => false,
+            | Self::WaitingTasks
+            | Self::QueuedTasks => false,
             Self::SessionsEnded(_)
             | Self::SessionsRefused(_)
             | Self::EventsReplayed

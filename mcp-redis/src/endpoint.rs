@@ -6,10 +6,11 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo as _, ProtocolVersion,
-    RedisConnectionInfo, RedisError, Value,
+    RedisError, Value,
 };
 use tokio::time::timeout;
 
+use crate::options::RedisOptions;
 use mcp_session::StoreError;
 
 /// The Redis server to connect to.
@@ -18,7 +19,7 @@ pub(crate) enum Endpoint {
     /// One server.
     Single(Client),
     /// The master that sentinels name.
-    Sentinels { sentinels: Arc<[ConnectionInfo]>, master: Arc<str>, settings: RedisConnectionInfo },
+    Sentinels { sentinels: Arc<[ConnectionInfo]>, master: Arc<ConnectionInfo> },
     /// The master of a cluster that has the slot of a key.
     Cluster { nodes: Arc<[ConnectionInfo]>, key: Arc<str> },
 }
@@ -27,35 +28,35 @@ pub(crate) enum Endpoint {
 const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Endpoint {
-    pub(crate) fn single(url: &str) -> Result<Self, StoreError> {
-        Client::open(parse(url)?).map(Self::Single).map_err(unusable)
+    pub(crate) fn single(url: &str, options: &RedisOptions) -> Result<Self, StoreError> {
+        Client::open(parse(url, options)?).map(Self::Single).map_err(unusable)
     }
 
     /// The host of `url` is the name of the master, and the rest says how to log in to it.
-    pub(crate) fn sentinels(sentinels: &[&str], url: &str) -> Result<Self, StoreError> {
-        let master = parse(url)?;
-        let ConnectionAddr::Tcp(name, _) = master.addr() else {
+    pub(crate) fn sentinels(sentinels: &[&str], url: &str, options: &RedisOptions) -> Result<Self, StoreError> {
+        let master = parse(url, options)?;
+        if host(master.addr()).is_none() {
             return Err(StoreError("the URL of Redis cannot be used: it has no name of a master".to_owned()));
-        };
-        let (master_name, settings) = (name.as_str().into(), master.redis_settings().clone());
-        Ok(Self::Sentinels { sentinels: parse_all(sentinels)?, master: master_name, settings })
+        }
+        Ok(Self::Sentinels { sentinels: parse_all(sentinels, options)?, master: master.into() })
     }
 
-    pub(crate) fn cluster(nodes: &[&str], key: String) -> Result<Self, StoreError> {
-        Ok(Self::Cluster { nodes: parse_all(nodes)?, key: key.into() })
+    pub(crate) fn cluster(nodes: &[&str], key: String, options: &RedisOptions) -> Result<Self, StoreError> {
+        Ok(Self::Cluster { nodes: parse_all(nodes, options)?, key: key.into() })
     }
 
     /// Connects to the server that is the right one now.
     pub(crate) async fn connect(&self, config: &AsyncConnectionConfig) -> Result<MultiplexedConnection, RedisError> {
         let client = match self {
             Self::Single(client) => return client.get_multiplexed_async_connection_with_config(config).await,
-            Self::Sentinels { sentinels, master, settings } => {
-                let (sentinel, address) = first_answer(sentinels, Lookup::Name(master)).await?;
-                Client::open(sentinel.set_addr(address).set_redis_settings(settings.clone()))?
+            Self::Sentinels { sentinels, master } => {
+                let name = host(master.addr()).unwrap_or_default();
+                let (_, (host, port)) = first_answer(sentinels, Lookup::Name(name)).await?;
+                Client::open(at(master, host, port))?
             }
             Self::Cluster { nodes, key } => {
-                let (node, address) = first_answer(nodes, Lookup::SlotOf(key)).await?;
-                Client::open(node.set_addr(address))?
+                let (node, (host, port)) = first_answer(nodes, Lookup::SlotOf(key)).await?;
+                Client::open(at(&node, host, port))?
             }
         };
         let mut connection = client.get_multiplexed_async_connection_with_config(config).await?;
@@ -80,7 +81,7 @@ enum Lookup<'a> {
 async fn first_answer(
     servers: &[ConnectionInfo],
     lookup: Lookup<'_>,
-) -> Result<(ConnectionInfo, ConnectionAddr), RedisError> {
+) -> Result<(ConnectionInfo, (String, u16)), RedisError> {
     let mut error = not_found("there is no address to ask");
     for server in servers {
         error = match timeout(LOOKUP_TIMEOUT, ask(server, lookup)).await {
@@ -92,7 +93,7 @@ async fn first_answer(
     Err(error)
 }
 
-async fn ask(server: &ConnectionInfo, lookup: Lookup<'_>) -> Result<ConnectionAddr, RedisError> {
+async fn ask(server: &ConnectionInfo, lookup: Lookup<'_>) -> Result<(String, u16), RedisError> {
     let config = AsyncConnectionConfig::new().set_connection_timeout(None).set_response_timeout(None);
     let client = Client::open(server.clone())?;
     let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;
@@ -101,18 +102,17 @@ async fn ask(server: &ConnectionInfo, lookup: Lookup<'_>) -> Result<ConnectionAd
             let mut lookup = redis::cmd("SENTINEL");
             lookup.arg("GET-MASTER-ADDR-BY-NAME").arg(name);
             let found: Option<(String, u16)> = lookup.query_async(&mut connection).await?;
-            let (host, port) = found.ok_or_else(|| not_found("the sentinels do not know the master"))?;
-            Ok(ConnectionAddr::Tcp(host, port))
+            found.ok_or_else(|| not_found("the sentinels do not know the master"))
         }
         Lookup::SlotOf(key) => {
             let slot: i64 = redis::cmd("CLUSTER").arg("KEYSLOT").arg(key).query_async(&mut connection).await?;
             let slots: Value = redis::cmd("CLUSTER").arg("SLOTS").query_async(&mut connection).await?;
             let found = master_of(slot, &slots);
-            let (host, port) = found.ok_or_else(|| not_found("no node of the cluster has the slot of the prefix"))?;
+            let (name, port) = found.ok_or_else(|| not_found("no node of the cluster has the slot of the prefix"))?;
             // A node that does not know its own name leaves it out.
-            let own = if let ConnectionAddr::Tcp(host, _) = server.addr() { Some(host.clone()) } else { None };
-            let host = host.filter(|host| !host.is_empty()).or(own);
-            Ok(ConnectionAddr::Tcp(host.ok_or_else(|| not_found("a node of the cluster has no name"))?, port))
+            let own = || host(server.addr()).map(str::to_owned);
+            let name = name.filter(|name| !name.is_empty()).or_else(own);
+            Ok((name.ok_or_else(|| not_found("a node of the cluster has no name"))?, port))
         }
     }
 }
@@ -129,14 +129,36 @@ fn master_of(slot: i64, slots: &Value) -> Option<(Option<String>, u16)> {
     })
 }
 
-fn parse(url: &str) -> Result<ConnectionInfo, StoreError> {
+/// The host of an address, unless it is a file.
+fn host(address: &ConnectionAddr) -> Option<&str> {
+    match address {
+        ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => Some(host),
+        _ => None,
+    }
+}
+
+/// Another server that is reached in the same way, with TLS or without.
+fn at(like: &ConnectionInfo, name: String, new_port: u16) -> ConnectionInfo {
+    let mut address = like.addr().clone();
+    match &mut address {
+        ConnectionAddr::TcpTls { host, port, .. } => (*host, *port) = (name, new_port),
+        other => *other = ConnectionAddr::Tcp(name, new_port),
+    }
+    like.clone().set_addr(address)
+}
+
+fn parse(url: &str, options: &RedisOptions) -> Result<ConnectionInfo, StoreError> {
     let info = url.into_connection_info().map_err(unusable)?;
+    #[cfg(feature = "tls")]
+    let info = options.tls.apply(info).map_err(unusable)?;
+    #[cfg(not(feature = "tls"))]
+    let _ = options;
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     Ok(info.set_redis_settings(settings))
 }
 
-fn parse_all(urls: &[&str]) -> Result<Arc<[ConnectionInfo]>, StoreError> {
-    urls.iter().copied().map(parse).collect()
+fn parse_all(urls: &[&str], options: &RedisOptions) -> Result<Arc<[ConnectionInfo]>, StoreError> {
+    urls.iter().map(|url| parse(url, options)).collect()
 }
 
 fn unusable(error: RedisError) -> StoreError {

@@ -65,6 +65,8 @@ mod script;
 mod sessions;
 #[cfg(feature = "tasks")]
 mod tasks;
+#[cfg(feature = "tls")]
+mod tls;
 #[cfg(any(feature = "auth", feature = "server"))]
 mod used;
 mod writer;
@@ -124,8 +126,8 @@ use writer::Writer;
 /// time; events with lower numbers than those in Redis are dropped.
 ///
 /// Data that Redis loses is lost: without persistence all sessions, when it restarts; after a failover what was not
-/// replicated, which may restore an older version of a record. TLS (`rediss:`) is not supported; use a tunnel or a private
-/// network. Redis 6 or newer is required, for its protocol RESP3.
+/// replicated, which may restore an older version of a record. TLS (`rediss:`) needs the feature `tls`.
+/// Redis 6 or newer is required, for its protocol RESP3.
 ///
 /// # Confidentiality
 ///
@@ -157,8 +159,8 @@ struct Shared {
 }
 
 impl Redis {
-    /// Connects to a server, for example `redis://user:password@host:6379/0` or `unix:///run/redis.sock`, and spawns the
-    /// task that writes events. The task ends after the last handle is dropped.
+    /// Connects to a server, for example `redis://user:password@host:6379/0`, `rediss://host:6380/0` for TLS (feature `tls`) or
+    /// `unix:///run/redis.sock`, and spawns the task that writes events. The task ends after the last handle is dropped.
     ///
     /// # Errors
     ///
@@ -169,7 +171,7 @@ impl Redis {
     ///
     /// Panics outside of a Tokio runtime.
     pub async fn connect(url: &str, options: RedisOptions) -> Result<Self, StoreError> {
-        Self::connect_to(Endpoint::single(url)?, options).await
+        Self::connect_to(Endpoint::single(url, &options)?, options).await
     }
 
     /// Connects to the master that one of several Sentinels names, also after a failover. The host of `master` is the name of
@@ -188,7 +190,7 @@ impl Redis {
         master: &str,
         options: RedisOptions,
     ) -> Result<Self, StoreError> {
-        Self::connect_to(Endpoint::sentinels(sentinels, master)?, options).await
+        Self::connect_to(Endpoint::sentinels(sentinels, master, &options)?, options).await
     }
 
     /// Connects to a Redis Cluster, of which `nodes` are some. All keys of a prefix are in one slot, because the prefix is a hash
@@ -210,7 +212,8 @@ impl Redis {
         if tag.is_none_or(|(tag, _)| tag.is_empty()) {
             return Err(StoreError("the prefix for a cluster needs a hash tag that is not empty".to_owned()));
         }
-        Self::connect_to(Endpoint::cluster(nodes, options.prefix.clone())?, options).await
+        let endpoint = Endpoint::cluster(nodes, options.prefix.clone(), &options)?;
+        Self::connect_to(endpoint, options).await
     }
 
     async fn connect_to(endpoint: Endpoint, options: RedisOptions) -> Result<Self, StoreError> {

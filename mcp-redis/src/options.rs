@@ -39,6 +39,8 @@ pub struct RedisOptions {
     pub(crate) max_handles_per_principal: usize,
     pub(crate) max_used_states: usize,
     pub(crate) max_used_proofs: usize,
+    #[cfg(feature = "tls")]
+    pub(crate) tls: crate::tls::TlsOptions,
 }
 
 impl Default for RedisOptions {
@@ -58,6 +60,8 @@ impl Default for RedisOptions {
             max_handles_per_principal: 100,
             max_used_states: 100_000,
             max_used_proofs: 100_000,
+            #[cfg(feature = "tls")]
+            tls: crate::tls::TlsOptions::default(),
         }
     }
 }
@@ -72,6 +76,21 @@ impl RedisOptions {
     /// Sets the timeout of a command, including the time to connect if necessary.
     pub fn command_timeout(mut self, time: Duration) -> Self {
         self.command_timeout = time;
+        self
+    }
+
+    /// Sets the certificates of the authorities, as PEM, that may have issued the certificate of Redis. Defaults to those of the
+    /// operating system. For URLs with `rediss:`.
+    #[cfg(feature = "tls")]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.tls.root_certificates = Some(pem.into());
+        self
+    }
+
+    /// Sets the certificate of this client and its key, as PEM, for a Redis with `tls-auth-clients`. Defaults to none.
+    #[cfg(feature = "tls")]
+    pub fn client_certificate(mut self, certificate_pem: impl Into<Vec<u8>>, key_pem: impl Into<Vec<u8>>) -> Self {
+        self.tls.client_certificate = Some((certificate_pem.into(), key_pem.into()));
         self
     }
 

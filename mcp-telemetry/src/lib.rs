@@ -81,6 +81,7 @@
 //! | `mcp.server.task.count` | up-down counter | tasks whose handlers are in this process | `mcp.task.status`: `working` or `input_required` |
 //! | `mcp.server.task.created` | counter | tasks that this process created | |
 //! | `mcp.server.task.finished` | counter | tasks whose end this process stored; those that expired are not counted | `mcp.task.status`: `completed`, `failed` or `cancelled` |
+//! | `mcp.server.task.queued` | up-down counter | tasks in the queue of the store, looked at every 10 seconds; each process that shares the store reports the same number | |
 //! | `mcp.server.task.refused` | counter | calls that could not become tasks | `mcp.task.reason`: `full`, `too_large` or `store_failed` |
 //! | `mcp.server.task.input_rounds` | counter | times that tasks began to wait for input | |
 //! | `mcp.server.task.taken_over` | counter | tasks that this process ran because the lease of an earlier run had expired | |

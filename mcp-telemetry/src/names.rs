@@ -34,6 +34,7 @@ pub const METRIC_NAMES: &[&str] = &[
     SERVER_TASK_CREATED,
     SERVER_TASK_FINISHED,
     SERVER_TASK_INPUT_ROUNDS,
+    SERVER_TASK_QUEUED,
     SERVER_TASK_REFUSED,
     SERVER_TASK_TAKEN_OVER,
 ];
@@ -68,6 +69,7 @@ pub(crate) const SERVER_TASK_COUNT: &str = "mcp.server.task.count";
 pub(crate) const SERVER_TASK_CREATED: &str = "mcp.server.task.created";
 pub(crate) const SERVER_TASK_FINISHED: &str = "mcp.server.task.finished";
 pub(crate) const SERVER_TASK_INPUT_ROUNDS: &str = "mcp.server.task.input_rounds";
+pub(crate) const SERVER_TASK_QUEUED: &str = "mcp.server.task.queued";
 pub(crate) const SERVER_TASK_REFUSED: &str = "mcp.server.task.refused";
 pub(crate) const SERVER_TASK_TAKEN_OVER: &str = "mcp.server.task.taken_over";
 

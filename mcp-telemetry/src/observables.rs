@@ -12,8 +12,8 @@ use crate::names::{
     CLIENT_ACTIVE_REQUESTS, CLIENT_SESSION_COUNT, METHOD_NAME, SERVER_ACTIVE_REQUESTS, SERVER_DROPPED_EVENTS,
     SERVER_HTTP_SESSION_COUNT, SERVER_HTTP_SESSION_ENDED, SERVER_HTTP_SESSION_IDLE_SIZE, SERVER_HTTP_SESSION_REFUSED,
     SERVER_LOST_EVENTS, SERVER_QUEUED_REQUESTS, SERVER_REPLAYED_EVENTS, SERVER_SESSION_COUNT, SERVER_STREAM_COUNT,
-    SERVER_TASK_COUNT, SERVER_TASK_CREATED, SERVER_TASK_FINISHED, SERVER_TASK_INPUT_ROUNDS, SERVER_TASK_REFUSED,
-    SERVER_TASK_TAKEN_OVER, SESSION_REASON, SESSION_STATE, STREAM_KIND, TASK_REASON, TASK_STATUS,
+    SERVER_TASK_COUNT, SERVER_TASK_CREATED, SERVER_TASK_FINISHED, SERVER_TASK_INPUT_ROUNDS, SERVER_TASK_QUEUED,
+    SERVER_TASK_REFUSED, SERVER_TASK_TAKEN_OVER, SESSION_REASON, SESSION_STATE, STREAM_KIND, TASK_REASON, TASK_STATUS,
 };
 use crate::sources::{Sources, Values};
 
@@ -96,6 +96,9 @@ pub(crate) fn register_sources(meter: &Meter, sources: &Arc<Sources>) {
         SourceMetric::WorkingTasks => Some(Some(KeyValue::new(TASK_STATUS, "working"))),
         SourceMetric::WaitingTasks => Some(Some(KeyValue::new(TASK_STATUS, "input_required"))),
         _ => None,
+    });
+    register_count(SERVER_TASK_QUEUED, "{task}", "Tasks in the queue of the store.", |metric| {
+        (metric == SourceMetric::QueuedTasks).then_some(None)
     });
 
     let register_total = |name: &'static str, unit: &'static str, description: &'static str, select: Select| {

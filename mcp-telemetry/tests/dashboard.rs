@@ -28,6 +28,7 @@ impl MetricSource for Source {
             SourceMetric::EventsDropped,
             SourceMetric::WorkingTasks,
             SourceMetric::WaitingTasks,
+            SourceMetric::QueuedTasks,
             SourceMetric::TasksCreated,
             SourceMetric::TasksFinished("completed"),
             SourceMetric::TasksRefused("full"),

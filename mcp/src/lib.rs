@@ -74,6 +74,7 @@
 //! | `keyring` | logins in the keyring of the operating system; implies `auth` and `http-client` | `auth` |
 //! | `tasks` | tool calls that outlive their request and their process; implies `server` | `tasks` |
 //! | `redis` | what instances of a server share, in Redis: sessions, changes, handles, used states, with `tasks` tasks and with `auth` proofs; implies `http` | `redis` |
+//! | `redis-tls` | TLS to Redis; implies `redis` | |
 //! | `telemetry` | OpenTelemetry metrics, and trace contexts between clients and servers | `telemetry` |
 //! | `prometheus` | the metrics in the text format of Prometheus; implies `telemetry` | `telemetry` |
 //! | `memory` | a client connected to a server in the same process, for tests; implies `server` and `client` | `client` |

@@ -14,4 +14,5 @@ mod server;
 mod shared;
 mod stores;
 mod tasks;
+mod tls;
 mod topologies;

@@ -181,7 +181,7 @@ async fn notify(shared: &Arc<Shared>, id: TaskId) {
 }
 
 /// Waits until the server was dropped, and no task runs any more. Requests are served after a shutdown.
-async fn released(shared: &Shared) {
+pub(crate) async fn released(shared: &Shared) {
     shared.reached(Stage::Stopped).await;
     let _ = shared.running.subscribe().wait_for(|count| *count == 0).await;
     while shared.server().is_some() {

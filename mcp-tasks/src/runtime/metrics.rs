@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use mcp_kernel::observe::{MetricSource, SourceMetric};
 use mcp_types::TaskStatus;
 
-use crate::TaskStoreError;
+use tokio::time::{sleep, timeout};
 
-/// Counts what this process does with tasks. The store is not asked, as it may be far away.
-#[derive(Default)]
+use crate::TaskStoreError;
+use crate::runtime::{Shared, listeners};
+
+/// Counts what this process does with tasks. The store is not asked when they are read, as it may be far away.
 pub(crate) struct TaskMetrics {
     /// The number of runs, of which some wait for input.
     running: AtomicU64,
@@ -23,7 +26,52 @@ pub(crate) struct TaskMetrics {
     store_failed: AtomicU64,
     input_rounds: AtomicU64,
     taken_over: AtomicU64,
+    /// The length of the queue, when it was last looked at.
+    queued: AtomicU64,
     is_ended: AtomicBool,
+}
+
+/// Stands for a length of the queue that is not known.
+const UNKNOWN: u64 = u64::MAX;
+
+/// How often the length of the queue is looked at, and how long that may take.
+const QUEUE_INTERVAL: Duration = Duration::from_secs(10);
+
+impl Default for TaskMetrics {
+    fn default() -> Self {
+        Self {
+            running: AtomicU64::default(),
+            waiting: AtomicU64::default(),
+            created: AtomicU64::default(),
+            completed: AtomicU64::default(),
+            failed: AtomicU64::default(),
+            cancelled: AtomicU64::default(),
+            full: AtomicU64::default(),
+            too_large: AtomicU64::default(),
+            store_failed: AtomicU64::default(),
+            input_rounds: AtomicU64::default(),
+            taken_over: AtomicU64::default(),
+            queued: AtomicU64::new(UNKNOWN),
+            is_ended: AtomicBool::default(),
+        }
+    }
+}
+
+/// Looks at the length of the queue from time to time.
+pub(crate) async fn watch_queue(shared: Arc<Shared>) {
+    let watch = async {
+        loop {
+            let usage = timeout(QUEUE_INTERVAL, shared.store.usage(shared.now())).await;
+            let queued = usage.ok().and_then(Result::ok).map(|usage| usage.queued);
+            let queued = queued.and_then(|queued| u64::try_from(queued).ok()).unwrap_or(UNKNOWN);
+            shared.metrics.queued.store(queued, Ordering::Relaxed);
+            sleep(QUEUE_INTERVAL).await;
+        }
+    };
+    tokio::select! {
+        () = watch => {}
+        () = listeners::released(&shared) => {}
+    }
 }
 
 impl TaskMetrics {
@@ -99,6 +147,10 @@ impl MetricSource for TaskMetrics {
             [("full", &self.full), ("too_large", &self.too_large), ("store_failed", &self.store_failed)]
         {
             report(SourceMetric::TasksRefused(reason), value(counter));
+        }
+        let queued = value(&self.queued);
+        if queued != UNKNOWN && !self.is_ended() {
+            report(SourceMetric::QueuedTasks, queued);
         }
         report(SourceMetric::TaskInputRounds, value(&self.input_rounds));
         report(SourceMetric::TasksTakenOver, value(&self.taken_over));

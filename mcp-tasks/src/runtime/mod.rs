@@ -201,6 +201,9 @@ impl Shared {
             tokio.spawn(listeners::distribute(Arc::clone(self), changes));
             tokio.spawn(listeners::publish(Arc::clone(self)));
             tokio.spawn(worker::work(Arc::clone(self)));
+            if self.server().is_some_and(|server| server.observer().is_some()) {
+                tokio.spawn(metrics::watch_queue(Arc::clone(self)));
+            }
         }
         true
     }

@@ -56,6 +56,31 @@ async fn tasks_are_counted() {
     assert_eq!(recorder.metric(SourceMetric::TasksTakenOver), 0);
 }
 
+/// The length of the queue is looked at from time to time, and left out while the store does not respond.
+#[tokio::test(start_paused = true)]
+async fn the_queue_is_measured() {
+    let counts = Counts::default();
+    let (recorder, store) = (Recorder::default(), DyingStore::new(&Arc::new(MemoryTaskStore::default())));
+    let tasks = Tasks::with_settings(store.clone(), settings().max_running(1));
+    let server = build(tasks, |builder| builder.tool(tools::endless(&counts)).observer(recorder.observer()));
+    let mut client = TestClient::modern(&server);
+    let ids = [client.start("endless").await, client.start("endless").await, client.start("endless").await];
+    sleep(Duration::from_secs(11)).await;
+    assert_eq!((active(&recorder), recorder.metric(SourceMetric::QueuedTasks)), ((1, 0), 2));
+    for id in ids {
+        client.result("tasks/cancel", json!({ "taskId": id })).await;
+    }
+    sleep(Duration::from_secs(11)).await;
+    assert_eq!(recorder.metric(SourceMetric::QueuedTasks), 0);
+    client.start("endless").await;
+    client.start("endless").await;
+    sleep(Duration::from_secs(11)).await;
+    assert_eq!(recorder.metric(SourceMetric::QueuedTasks), 1);
+    store.die();
+    sleep(Duration::from_secs(21)).await;
+    assert_eq!(recorder.metric(SourceMetric::QueuedTasks), 0, "it is not known");
+}
+
 /// A task that waits for input belongs to no process, unless its handler cannot be run again.
 #[tokio::test(start_paused = true)]
 async fn tasks_that_wait_for_input_are_counted() {

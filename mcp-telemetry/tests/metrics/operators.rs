@@ -32,6 +32,7 @@ impl MetricSource for Source {
             report(SourceMetric::IdleSessionBytes, 3);
             report(SourceMetric::WorkingTasks, 9);
             report(SourceMetric::WaitingTasks, 10);
+            report(SourceMetric::QueuedTasks, 17);
         }
         report(SourceMetric::SessionsEnded("idle"), 4);
         report(SourceMetric::SessionsRefused("unknown"), 5);
@@ -125,6 +126,7 @@ fn every_observation_is_counted() {
             &[("mcp.task.status=completed", counter(12)), ("mcp.task.status=failed", counter(13))],
         ),
         ("mcp.server.task.input_rounds", &[("", counter(15))]),
+        ("mcp.server.task.queued", &[("", number(17))]),
         ("mcp.server.task.refused", &[("mcp.task.reason=full", counter(14))]),
         ("mcp.server.task.taken_over", &[("", counter(16))]),
     ];

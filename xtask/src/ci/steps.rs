@@ -27,7 +27,7 @@ const WASM_TARGETS: [&str; 2] = ["wasm32-unknown-unknown", "wasm32-wasip1"];
 /// Tests that need more than Rust. They run only if they are named.
 const REDIS_TESTS: [&str; 3] = ["redis", "sessions_in_redis", "tasks_in_redis"];
 const PROMETHEUS_TESTS: [&str; 1] = ["prometheus"];
-const INTEROP_TESTS: [&str; 4] = ["interop_stdio", "interop_http", "client_interop", "interop_auth"];
+const INTEROP_TESTS: [&str; 5] = ["interop_stdio", "interop_http", "client_interop", "interop_auth", "interop_tasks"];
 const SCHEMA_TESTS: [&str; 1] = ["official"];
 
 pub(super) const STEPS: [Step; 27] = [
