@@ -14,7 +14,7 @@ pub struct TaskJournal {
     steps: OrderedMap<RawJson>,
     /// The pending input requests by their wire keys.
     #[serde(default, skip_serializing_if = "OrderedMap::is_empty")]
-    open: OrderedMap<OpenQuestion>,
+    open: OrderedMap<OpenInputRequest>,
     /// The responses by the wire keys of their requests.
     #[serde(default, skip_serializing_if = "OrderedMap::is_empty")]
     answers: OrderedMap<Answer>,
@@ -35,7 +35,7 @@ pub struct TaskJournal {
 /// A pending input request of a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
-pub struct OpenQuestion {
+pub struct OpenInputRequest {
     /// The key that the handler uses.
     pub key: String,
     /// The request.
@@ -103,7 +103,7 @@ impl TaskJournal {
     /// Returns the response to an input request, as the client sent it. A response to a different request under the same
     /// key does not count.
     #[must_use]
-    pub fn answer(&self, key: &str, request: &InputRequest) -> Option<&RawObject> {
+    pub fn response(&self, key: &str, request: &InputRequest) -> Option<&RawObject> {
         if self.answers.is_empty() {
             return None;
         }
@@ -124,7 +124,7 @@ impl TaskJournal {
     }
 
     /// Returns the pending input requests by their wire keys.
-    pub fn open(&self) -> impl Iterator<Item = (&str, &OpenQuestion)> {
+    pub fn open(&self) -> impl Iterator<Item = (&str, &OpenInputRequest)> {
         self.open.iter()
     }
 
@@ -176,14 +176,15 @@ impl TaskJournal {
             return wire_key.to_owned();
         }
         let wire_key = self.unused_wire_key(key);
-        self.open.insert(wire_key.clone(), OpenQuestion { key: key.to_owned(), request });
+        self.open.insert(wire_key.clone(), OpenInputRequest { key: key.to_owned(), request });
         wire_key
     }
 
     /// Makes these the pending input requests, except for those with a response. Others are withdrawn.
     pub(crate) fn begin_round(&mut self, questions: Vec<(String, InputRequest)>, state: Option<String>) {
-        let is_asked =
-            |open: &OpenQuestion| questions.iter().any(|(key, request)| *key == open.key && *request == open.request);
+        let is_asked = |open: &OpenInputRequest| {
+            questions.iter().any(|(key, request)| *key == open.key && *request == open.request)
+        };
         let others = self.open.iter().filter(|(_, open)| !is_asked(open)).map(|(wire_key, _)| wire_key.to_owned());
         for wire_key in others.collect::<Vec<_>>() {
             self.open.remove(&wire_key);
@@ -202,14 +203,14 @@ impl TaskJournal {
 
     /// Moves the response to a pending input request into the journal; returns false if no such request is pending.
     pub(crate) fn respond(&mut self, wire_key: &str, response: RawObject) -> bool {
-        let Some(OpenQuestion { key, request }) = self.open.remove(wire_key) else { return false };
+        let Some(OpenInputRequest { key, request }) = self.open.remove(wire_key) else { return false };
         self.answers.insert(wire_key, Answer { key, digest: Some(RequestDigest::of(&request)), response });
         true
     }
 
     /// Moves the refusal of a pending input request into the journal; returns false if no such request is pending.
     pub(crate) fn refuse(&mut self, wire_key: &str, error: ErrorObject) -> bool {
-        let Some(OpenQuestion { key, request }) = self.open.remove(wire_key) else { return false };
+        let Some(OpenInputRequest { key, request }) = self.open.remove(wire_key) else { return false };
         self.refusals.insert(wire_key, Refusal { key, digest: RequestDigest::of(&request), error });
         true
     }

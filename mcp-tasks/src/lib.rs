@@ -34,12 +34,12 @@ pub use async_trait::async_trait;
 pub use call::TaskCall;
 pub use changes::{TaskChange, TaskChangeHub, TaskChanges};
 pub use id::{InvalidTaskId, NoRandomness, TaskId};
-pub use journal::{OpenQuestion, TaskJournal};
+pub use journal::{OpenInputRequest, TaskJournal};
 pub use limits::{TaskLimit, TaskLimits, TaskPart};
 pub use mcp_server::tasks::{TaskOptions, TaskSupport};
 pub use memory::MemoryTaskStore;
 pub use owner::TaskOwner;
-pub use record::{AnswerOutcome, TaskOutcome, TaskRecord, TransitionError};
+pub use record::{ResponseOutcome, TaskOutcome, TaskRecord, TransitionError};
 pub use runtime::Tasks;
 pub use runtime::settings::TaskSettings;
 pub use store::{

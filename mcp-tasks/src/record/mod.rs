@@ -68,7 +68,7 @@ pub enum TransitionError {
 /// What the responses of a client have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "there are no other outcomes")]
-pub enum AnswerOutcome {
+pub enum ResponseOutcome {
     /// None of them is a response to a pending input request.
     Ignored,
     /// Other input requests are still pending.
@@ -149,7 +149,7 @@ impl TaskRecord {
         Duration::from_millis(self.expires.saturating_sub(self.created))
     }
 
-    /// Returns what the task has done and asked so far. It is empty when the task is finished.
+    /// Returns the steps and input requests of the task so far. It is empty when the task is finished.
     #[must_use]
     pub fn journal(&self) -> &TaskJournal {
         &self.journal
@@ -191,7 +191,7 @@ impl TaskRecord {
     /// # Errors
     ///
     /// Returns an error if the task is finished.
-    pub fn ask(&mut self, now: u64, key: &str, request: InputRequest) -> Result<String, TransitionError> {
+    pub fn request_input(&mut self, now: u64, key: &str, request: InputRequest) -> Result<String, TransitionError> {
         self.change(now)?;
         self.status = TaskStatus::InputRequired;
         Ok(self.journal.ask(key, request))
@@ -230,26 +230,26 @@ impl TaskRecord {
     ///
     /// Returns an error if the task is finished.
     // TK-25
-    pub fn answer(&mut self, now: u64, responses: &InputResponses) -> Result<AnswerOutcome, TransitionError> {
+    pub fn respond(&mut self, now: u64, responses: &InputResponses) -> Result<ResponseOutcome, TransitionError> {
         self.check_unfinished()?;
         let mut count = 0;
         for (wire_key, response) in responses.iter() {
             count += usize::from(self.journal.respond(wire_key, response.clone()));
         }
         if count == 0 {
-            return Ok(AnswerOutcome::Ignored);
+            return Ok(ResponseOutcome::Ignored);
         }
         self.change(now)?;
         Ok(self.go_on_if_ready())
     }
 
     /// Sets the status when no input request is pending any more.
-    fn go_on_if_ready(&mut self) -> AnswerOutcome {
+    fn go_on_if_ready(&mut self) -> ResponseOutcome {
         if self.journal.is_waiting() {
-            return AnswerOutcome::Partial;
+            return ResponseOutcome::Partial;
         }
         self.status = TaskStatus::Working;
-        AnswerOutcome::Ready
+        ResponseOutcome::Ready
     }
 
     /// Records the error of a client that refused a pending input request, of which the handler learns instead of a response.
@@ -257,12 +257,17 @@ impl TaskRecord {
     /// # Errors
     ///
     /// Returns an error if the task is finished.
-    pub fn refuse(&mut self, now: u64, wire_key: &str, error: &ErrorObject) -> Result<AnswerOutcome, TransitionError> {
+    pub fn refuse(
+        &mut self,
+        now: u64,
+        wire_key: &str,
+        error: &ErrorObject,
+    ) -> Result<ResponseOutcome, TransitionError> {
         self.check_unfinished()?;
         // Errors of clients do not fill journals.
         let error = ErrorObject::new(error.code, shortened(&error.message));
         if !self.journal.refuse(wire_key, error) {
-            return Ok(AnswerOutcome::Ignored);
+            return Ok(ResponseOutcome::Ignored);
         }
         self.change(now)?;
         Ok(self.go_on_if_ready())

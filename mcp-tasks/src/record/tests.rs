@@ -65,9 +65,9 @@ type Transition = fn(&mut TaskRecord) -> Result<(), TransitionError>;
 const TRANSITIONS: [(&str, Transition); 8] = [
     ("set_message", |record| record.set_message(2000, "half")),
     ("complete_step", |record| record.complete_step(2000, "step", json("1"))),
-    ("ask", |record| record.ask(2000, "key", form("A?")).map(drop)),
+    ("ask", |record| record.request_input(2000, "key", form("A?")).map(drop)),
     ("park", |record| record.park(2000, questions(&[("key", "A?")]), None).map(drop)),
-    ("answer", |record| record.answer(2000, &responses(&[("open", "1")])).map(drop)),
+    ("answer", |record| record.respond(2000, &responses(&[("open", "1")])).map(drop)),
     ("complete", |record| record.complete(2000, RawObject::empty())),
     ("fail", |record| record.fail(2000, TaskOutcome::Error(error()))),
     ("cancel", |record| record.cancel(2000)),
@@ -81,7 +81,7 @@ fn final_states_never_change() {
         [(TRANSITIONS[5].1, "completed"), (TRANSITIONS[6].1, "failed"), (TRANSITIONS[7].1, "cancelled")]
     {
         let mut record = record();
-        record.ask(1500, "open", form("Open?")).unwrap();
+        record.request_input(1500, "open", form("Open?")).unwrap();
         end(&mut record).unwrap();
         assert_eq!((record.status().as_str(), record.is_finished()), (end_name, true));
         for (name, transition) in TRANSITIONS {
@@ -101,7 +101,7 @@ fn all_else_may_change() {
         for is_waiting in [false, true] {
             let mut record = record();
             if is_waiting {
-                record.ask(1500, "open", form("Open?")).unwrap();
+                record.request_input(1500, "open", form("Open?")).unwrap();
             }
             let before = record.clone();
             assert_eq!(transition(&mut record), Ok(()), "{name}");
@@ -151,7 +151,7 @@ fn outcomes_are_kept() {
 fn finished_tasks_are_small() {
     let mut record = record();
     record.complete_step(1500, "step", json(&format!("\"{}\"", "x".repeat(10_000)))).unwrap();
-    record.ask(1500, "open", form("Open?")).unwrap();
+    record.request_input(1500, "open", form("Open?")).unwrap();
     record.call.auth = Some(RawObject::parse(r#"{"scopes":["all"]}"#).unwrap());
     record.complete(2000, RawObject::empty()).unwrap();
     assert_eq!(record.journal(), &TaskJournal::default());
@@ -201,21 +201,21 @@ fn responses_are_recorded() {
     let mut record = record();
     record.park(1500, questions(&[("a", "A?"), ("b", "B?"), ("c", "C?")]), None).unwrap();
     let before = record.clone();
-    assert_eq!(record.answer(1600, &responses(&[("x", "1"), ("A", "2")])), Ok(AnswerOutcome::Ignored));
-    assert_eq!(record.answer(1600, &InputResponses::new()), Ok(AnswerOutcome::Ignored));
+    assert_eq!(record.respond(1600, &responses(&[("x", "1"), ("A", "2")])), Ok(ResponseOutcome::Ignored));
+    assert_eq!(record.respond(1600, &InputResponses::new()), Ok(ResponseOutcome::Ignored));
     assert_eq!(record, before, "what is ignored changes nothing");
-    assert_eq!(record.answer(1700, &responses(&[("b", "2"), ("x", "1")])), Ok(AnswerOutcome::Partial));
+    assert_eq!(record.respond(1700, &responses(&[("b", "2"), ("x", "1")])), Ok(ResponseOutcome::Partial));
     assert_eq!((record.status(), record.updated()), (TaskStatus::InputRequired, 1700));
     assert_eq!(open(&record), questions(&[("a", "A?"), ("c", "C?")]));
-    assert_eq!(record.answer(1800, &responses(&[("b", "other")])), Ok(AnswerOutcome::Ignored), "it has a response");
-    assert_eq!(record.journal().answer("b", &form("B?")), Some(&response("2")), "which stays");
-    assert_eq!(record.answer(1900, &responses(&[("a", "1"), ("c", "3")])), Ok(AnswerOutcome::Ready));
+    assert_eq!(record.respond(1800, &responses(&[("b", "other")])), Ok(ResponseOutcome::Ignored), "it has a response");
+    assert_eq!(record.journal().response("b", &form("B?")), Some(&response("2")), "which stays");
+    assert_eq!(record.respond(1900, &responses(&[("a", "1"), ("c", "3")])), Ok(ResponseOutcome::Ready));
     assert_eq!((record.status(), record.journal().is_waiting()), (TaskStatus::Working, false));
     let record = reread(&record);
     for (key, message, text) in [("a", "A?", "1"), ("b", "B?", "2"), ("c", "C?", "3")] {
-        assert_eq!(record.journal().answer(key, &form(message)), Some(&response(text)));
-        assert_eq!(record.journal().answer(key, &form("another?")), None, "a response counts for its own request");
-        assert_eq!(record.journal().answer("x", &form(message)), None);
+        assert_eq!(record.journal().response(key, &form(message)), Some(&response(text)));
+        assert_eq!(record.journal().response(key, &form("another?")), None, "a response counts for its own request");
+        assert_eq!(record.journal().response("x", &form(message)), None);
     }
     assert_eq!(record.journal().responses(), responses(&[("a", "1"), ("b", "2"), ("c", "3")]));
 }
@@ -229,12 +229,12 @@ fn wire_keys_are_never_used_again() {
     // Withdrawn before it has a response.
     record.park(1600, questions(&[("a", "2?")]), None).unwrap();
     assert_eq!(open(&record), questions(&[("a#2", "2?")]));
-    assert_eq!(record.answer(1700, &responses(&[("a", "late")])), Ok(AnswerOutcome::Ignored));
-    assert_eq!(record.answer(1700, &responses(&[("a#2", "second")])), Ok(AnswerOutcome::Ready));
+    assert_eq!(record.respond(1700, &responses(&[("a", "late")])), Ok(ResponseOutcome::Ignored));
+    assert_eq!(record.respond(1700, &responses(&[("a#2", "second")])), Ok(ResponseOutcome::Ready));
     // The first request is made again: it was withdrawn, and the client may have seen that.
     record.park(1800, questions(&[("a", "1?")]), None).unwrap();
     assert_eq!(open(&record), questions(&[("a#3", "1?")]));
-    record.answer(1900, &responses(&[("a#3", "third")])).unwrap();
+    record.respond(1900, &responses(&[("a#3", "third")])).unwrap();
     // A key of the handler that looks like one of ours.
     record.park(2000, questions(&[("a#2", "x?"), ("a", "4?")]), None).unwrap();
     assert_eq!(open(&record), questions(&[("a#2#2", "x?"), ("a#4", "4?")]));
@@ -242,21 +242,21 @@ fn wire_keys_are_never_used_again() {
     assert_eq!(record.park(2100, questions(&[("a", "1?"), ("a#2", "x?")]), None), Ok(true));
     assert_eq!(open(&record), questions(&[("a#2#2", "x?")]));
     let record = reread(&record);
-    assert_eq!(record.journal().answer("a", &form("2?")), Some(&response("second")));
-    assert_eq!(record.journal().answer("a", &form("1?")), Some(&response("third")));
+    assert_eq!(record.journal().response("a", &form("2?")), Some(&response("second")));
+    assert_eq!(record.journal().response("a", &form("1?")), Some(&response("third")));
 }
 
 /// A handler that waits in memory makes one request after the other.
 #[test]
 fn requests_are_added_to_those_that_are_pending() {
     let mut record = record();
-    assert_eq!(record.ask(1500, "a", form("A?")).as_deref(), Ok("a"));
-    assert_eq!(record.ask(1500, "b", ListRootsRequest::default().into()).as_deref(), Ok("b"));
-    assert_eq!(record.ask(1500, "a", form("A?")).as_deref(), Ok("a"), "the same is one");
-    assert_eq!(record.ask(1500, "a", form("other?")).as_deref(), Ok("a#2"));
+    assert_eq!(record.request_input(1500, "a", form("A?")).as_deref(), Ok("a"));
+    assert_eq!(record.request_input(1500, "b", ListRootsRequest::default().into()).as_deref(), Ok("b"));
+    assert_eq!(record.request_input(1500, "a", form("A?")).as_deref(), Ok("a"), "the same is one");
+    assert_eq!(record.request_input(1500, "a", form("other?")).as_deref(), Ok("a#2"));
     assert_eq!((record.journal().open().count(), record.status()), (3, TaskStatus::InputRequired));
-    assert_eq!(record.answer(1600, &responses(&[("a", "1"), ("b", "2")])), Ok(AnswerOutcome::Partial));
-    assert_eq!(record.answer(1700, &responses(&[("a#2", "3")])), Ok(AnswerOutcome::Ready));
+    assert_eq!(record.respond(1600, &responses(&[("a", "1"), ("b", "2")])), Ok(ResponseOutcome::Partial));
+    assert_eq!(record.respond(1700, &responses(&[("a#2", "3")])), Ok(ResponseOutcome::Ready));
 }
 
 /// A call that becomes a task goes on with what its rounds have done.
@@ -266,7 +266,7 @@ fn rounds_become_tasks() {
     round.request_input("a", &form("A?")).unwrap();
     round.complete_step("charge", json("7"));
     let record = reread(&record().continuing(TaskJournal::from_rounds(&round.to_journal())));
-    assert_eq!(record.journal().answer("a", &form("A?")), Some(&response("1")));
+    assert_eq!(record.journal().response("a", &form("A?")), Some(&response("1")));
     assert_eq!(record.journal().step("charge").map(RawJson::as_str), Some("7"));
     assert!(!record.journal().is_waiting());
 }

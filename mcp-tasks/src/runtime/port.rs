@@ -189,7 +189,7 @@ impl RunState {
             let error = journal.refusal(key, request)?;
             Some(Err(AskError::NoResponse(CallError::Rejected(error.clone()))))
         };
-        journal.answer(key, request).cloned().map(Ok).or_else(refusal)
+        journal.response(key, request).cloned().map(Ok).or_else(refusal)
     }
 
     pub(crate) fn journal(&self) -> MutexGuard<'_, TaskJournal> {
@@ -244,10 +244,10 @@ impl RunState {
     async fn ask_and_wait(&self, key: &str, request: InputRequest) -> Result<RawObject, AskError> {
         let asked = self.update(|record, now| {
             let journal = record.journal();
-            if journal.answer(key, &request).is_some() || journal.refusal(key, &request).is_some() {
+            if journal.response(key, &request).is_some() || journal.refusal(key, &request).is_some() {
                 return Ok(Change::None);
             }
-            record.ask(now, key, request.clone())?;
+            record.request_input(now, key, request.clone())?;
             Ok(Change::Write(QueueAction::Keep))
         });
         if let Err(error) = asked.await {

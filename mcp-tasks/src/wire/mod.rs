@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use crate::runtime::Shared;
 use crate::runtime::new_task::refusal;
 use crate::runtime::write::{self, Change, ReadRecord, WriteError};
-use crate::{AnswerOutcome, QueueAction, TaskRecord, TransitionError};
+use crate::{QueueAction, ResponseOutcome, TaskRecord, TransitionError};
 
 /// Serves one of the methods.
 // TK-28..TK-30
@@ -76,7 +76,7 @@ async fn end(shared: &Shared, read: ReadRecord) -> Result<(TaskRecord, bool), Er
 /// Stores input responses, and queues the task again when none is missing any more. Those of a finished task are ignored.
 // TK-24, TK-25
 async fn answer(shared: &Shared, read: ReadRecord, responses: &InputResponses) -> Result<(), ErrorObject> {
-    store_input(shared, read, |record, now| record.answer(now, responses)).await
+    store_input(shared, read, |record, now| record.respond(now, responses)).await
 }
 
 /// Stores that a client refused an input request, and queues the task again when no response is missing any more.
@@ -87,13 +87,13 @@ async fn refuse(shared: &Shared, read: ReadRecord, wire_key: &str, error: &Error
 async fn store_input(
     shared: &Shared,
     read: ReadRecord,
-    change: impl Fn(&mut TaskRecord, u64) -> Result<AnswerOutcome, TransitionError>,
+    change: impl Fn(&mut TaskRecord, u64) -> Result<ResponseOutcome, TransitionError>,
 ) -> Result<(), ErrorObject> {
     let answered = write::apply(shared, read, None, |record, now| {
         Ok(match change(record, now)? {
-            AnswerOutcome::Ignored => Change::None,
-            AnswerOutcome::Partial => Change::Write(QueueAction::Keep),
-            AnswerOutcome::Ready => Change::Write(QueueAction::Enqueue),
+            ResponseOutcome::Ignored => Change::None,
+            ResponseOutcome::Partial => Change::Write(QueueAction::Keep),
+            ResponseOutcome::Ready => Change::Write(QueueAction::Enqueue),
         })
     });
     match answered.await {

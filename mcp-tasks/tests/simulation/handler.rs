@@ -60,7 +60,7 @@ impl Handler {
                     let version = if *changes { run.min(2) } else { 0 };
                     let questions: Vec<_> = keys.iter().map(|key| (key.clone(), form(key, version))).collect();
                     for (key, request) in &questions {
-                        match journal.answer(key, request) {
+                        match journal.response(key, request) {
                             Some(answer) => results.push(answer.as_str().to_owned()),
                             None => return Next::Ask(questions),
                         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use mcp_tasks::{
-    AnswerOutcome, MemoryTaskStore, NewTask, QueueAction, ReplaceOutcome, TaskCall, TaskClaim, TaskId, TaskLimits,
+    MemoryTaskStore, NewTask, QueueAction, ReplaceOutcome, ResponseOutcome, TaskCall, TaskClaim, TaskId, TaskLimits,
     TaskOutcome, TaskOwner, TaskRecord, TaskStart, TaskStore, TaskStoreError, TaskTicket, TaskWrite,
 };
 use mcp_types::{ErrorObject, InputResponses, RawJson, RawObject, Revision};
@@ -337,8 +337,8 @@ impl World {
             }
             Next::Ask(questions) => {
                 for (key, request) in questions {
-                    if record.journal().answer(&key, &request).is_none() {
-                        record.ask(now, &key, request).expect("it is not finished");
+                    if record.journal().response(&key, &request).is_none() {
+                        record.request_input(now, &key, request).expect("it is not finished");
                     }
                 }
                 self.write(instance, run, record, QueueAction::Keep)
@@ -481,10 +481,10 @@ impl World {
             responses.insert(wire_key, RawObject::parse(&text).expect("an object"));
         }
         responses.insert("unknown", RawObject::empty());
-        let queue = match record.answer(now, &responses) {
-            Ok(AnswerOutcome::Ready) if self.is_restartable(id) => QueueAction::Enqueue,
-            Ok(AnswerOutcome::Ready | AnswerOutcome::Partial) => QueueAction::Keep,
-            Ok(AnswerOutcome::Ignored) | Err(_) => return,
+        let queue = match record.respond(now, &responses) {
+            Ok(ResponseOutcome::Ready) if self.is_restartable(id) => QueueAction::Enqueue,
+            Ok(ResponseOutcome::Ready | ResponseOutcome::Partial) => QueueAction::Keep,
+            Ok(ResponseOutcome::Ignored) | Err(_) => return,
         };
         self.summary.answers += 1;
         self.pending.push(Pending { read: found.version, record, queue });
