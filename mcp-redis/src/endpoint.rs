@@ -17,7 +17,7 @@ use mcp_session::StoreError;
 #[derive(Clone)]
 pub(crate) enum Endpoint {
     /// One server.
-    Single(Client),
+    Single(Arc<Client>),
     /// The master that sentinels name.
     Sentinels { sentinels: Arc<[ConnectionInfo]>, master: Arc<ConnectionInfo> },
     /// The master of a cluster that has the slot of a key.
@@ -29,7 +29,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Endpoint {
     pub(crate) fn single(url: &str, options: &RedisOptions) -> Result<Self, StoreError> {
-        Client::open(parse(url, options)?).map(Self::Single).map_err(unusable)
+        Client::open(parse(url, options)?).map(|client| Self::Single(Arc::new(client))).map_err(unusable)
     }
 
     /// The host of `url` is the name of the master, and the rest says how to log in to it.
@@ -133,26 +133,29 @@ fn master_of(slot: i64, slots: &Value) -> Option<(Option<String>, u16)> {
 fn host(address: &ConnectionAddr) -> Option<&str> {
     match address {
         ConnectionAddr::Tcp(host, _) | ConnectionAddr::TcpTls { host, .. } => Some(host),
-        _ => None,
+        ConnectionAddr::Unix(_) | _ => None,
     }
 }
 
 /// Another server that is reached in the same way, with TLS or without.
 fn at(like: &ConnectionInfo, name: String, new_port: u16) -> ConnectionInfo {
     let mut address = like.addr().clone();
-    match &mut address {
-        ConnectionAddr::TcpTls { host, port, .. } => (*host, *port) = (name, new_port),
-        other => *other = ConnectionAddr::Tcp(name, new_port),
+    if let ConnectionAddr::TcpTls { host, port, .. } = &mut address {
+        (*host, *port) = (name, new_port);
+    } else {
+        address = ConnectionAddr::Tcp(name, new_port);
     }
     like.clone().set_addr(address)
 }
 
-fn parse(url: &str, options: &RedisOptions) -> Result<ConnectionInfo, StoreError> {
+fn parse(
+    url: &str,
+    #[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "nothing else is needed of them"))]
+    options: &RedisOptions,
+) -> Result<ConnectionInfo, StoreError> {
     let info = url.into_connection_info().map_err(unusable)?;
     #[cfg(feature = "tls")]
     let info = options.tls.apply(info).map_err(unusable)?;
-    #[cfg(not(feature = "tls"))]
-    let _ = options;
     let settings = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
     Ok(info.set_redis_settings(settings))
 }

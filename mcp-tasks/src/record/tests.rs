@@ -292,7 +292,7 @@ fn records_survive() {
     full.call.session = Some("session".to_owned());
     full.complete_step(1500, "step", json("1e400")).unwrap();
     full.park(1600, questions(&[("a", "A?"), ("b", "B?")]), Some("state".to_owned())).unwrap();
-    full.answer(1700, &responses(&[("a", "1")])).unwrap();
+    full.respond(1700, &responses(&[("a", "1")])).unwrap();
     full.park(1800, questions(&[("c", "C?")]), Some("state".to_owned())).unwrap();
     let mut anonymous = record();
     anonymous.call.principal = Some(mcp_kernel::server::Principal::new(None, ""));
@@ -344,7 +344,7 @@ fn parts_are_limited() {
     stepped.complete_step(1500, "a", json(&format!("\"{}\"", "x".repeat(500)))).unwrap();
     assert_eq!(too_large(&stepped), (TaskPart::Journal, true, 500));
     let mut asked = record();
-    asked.ask(1500, "a", form(&"x".repeat(500))).unwrap();
+    asked.request_input(1500, "a", form(&"x".repeat(500))).unwrap();
     assert_eq!(too_large(&asked), (TaskPart::Journal, true, 500));
     let mut completed = record();
     completed.complete(1500, called.call.params).unwrap();
