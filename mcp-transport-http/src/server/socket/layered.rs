@@ -72,7 +72,8 @@ impl Service<Request<RequestBody>> for RoutedService {
     }
 
     fn call(&mut self, request: Request<RequestBody>) -> RoutedServiceFuture {
-        RoutedServiceFuture { routed: self.0.route(request) }
+        let (parts, body) = request.into_parts();
+        RoutedServiceFuture { routed: self.0.route(parts, body) }
     }
 }
 

@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use http::request::Parts;
 use http::{Method as Verb, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use mcp_server::BoxFuture;
@@ -54,18 +55,19 @@ impl Routes {
     fn call(&self, request: Request<Incoming>) -> Routed {
         let (parts, body) = request.into_parts();
         let body = self.discards.wrap(&parts.headers, body);
-        self.route(Request::from_parts(parts, body))
+        self.route(parts, body)
     }
 
-    pub(super) fn route(&self, request: Request<RequestBody>) -> Routed {
+    /// Routes a request, in parts, because nearly all of them are used so and a request is large to move.
+    pub(super) fn route(&self, parts: Parts, body: RequestBody) -> Routed {
         if let Some(layered) = &self.layered {
-            return Routed::Layered { response: layered(request), service: self.service.clone() };
+            let response = layered(Request::from_parts(parts, body));
+            return Routed::Layered { response, service: self.service.clone() };
         }
-        if request.uri().path() == self.path {
-            let (parts, body) = request.into_parts();
+        if parts.uri.path() == self.path {
             return Routed::Service { response: self.service.respond(parts, body) };
         }
-        match self.call_sse(request) {
+        match self.call_sse(Request::from_parts(parts, body)) {
             Ok(response) => Routed::Boxed { response },
             Err(refusal) => Routed::Refused { response: Some(self.service.0.finish(Err(refusal))) },
         }

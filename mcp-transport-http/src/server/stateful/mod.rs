@@ -1,5 +1,6 @@
 //! Sessions of legacy clients.
 
+mod few;
 mod migration;
 mod orphaned;
 mod reader;
@@ -32,7 +33,7 @@ mod tests {
     #[test]
     fn sessions_and_their_streams_are_small() {
         let sizes = [size_of::<Session>(), size_of::<Readers>(), size_of::<StreamReader>(), size_of::<Stream>()];
-        let limits = [216, 104, 272, 248];
+        let limits = [224, 96, 272, 248];
         assert!(sizes.iter().zip(limits).all(|(size, limit)| *size <= limit), "{sizes:?} of {limits:?}");
     }
 }

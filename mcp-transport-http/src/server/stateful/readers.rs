@@ -10,6 +10,8 @@ use mcp_kernel::server::Route;
 use mcp_server::RouteWaker;
 use mcp_session::SessionId;
 
+use super::few::Few;
+
 /// The tasks of all open responses of a session, and whether one of them runs its handlers.
 ///
 /// A handler that can continue wakes the reader of its response only. While a task runs the session, no other is woken:
@@ -43,20 +45,19 @@ const RUN_AGAIN: u8 = 2;
 #[derive(Default)]
 struct Waiting {
     /// Sorted by reader number, which increases.
-    tasks: Vec<Task>,
-    /// The latest reader of each target, sorted.
-    readers: Vec<(ReaderTarget, u64)>,
+    tasks: Few<Task>,
     last: u64,
 }
 
 struct Task {
     reader: u64,
+    /// What it reads, unless a later reader does.
     reads: Option<ReaderTarget>,
     waker: Option<Waker>,
 }
 
 /// What a task reads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReaderTarget {
     /// The standalone stream.
     Standalone,
@@ -85,22 +86,11 @@ impl Readers {
         let mut waiting = self.lock();
         waiting.last += 1;
         let reader = waiting.last;
-        // Most sessions have one reader at a time.
-        if waiting.tasks.is_empty() {
-            waiting.tasks.reserve_exact(1);
-            waiting.readers.reserve_exact(1);
+        if let Some(replaced) = reads.and_then(|reads| waiting.reading(reads)) {
+            replaced.reads = None;
         }
-        waiting.tasks.push(Task { reader, reads, waker: None });
-        if let Some(reads) = reads {
-            match waiting.find(reads) {
-                Ok(index) => {
-                    if let Some((_, latest)) = waiting.readers.get_mut(index) {
-                        *latest = reader;
-                    }
-                }
-                Err(index) => waiting.readers.insert(index, (reads, reader)),
-            }
-        }
+        let index = waiting.tasks.len();
+        waiting.tasks.insert(index, Task { reader, reads, waker: None });
         reader
     }
 
@@ -121,16 +111,7 @@ impl Readers {
     pub(crate) fn leave(&self, reader: u64) {
         let mut waiting = self.lock();
         let index = waiting.tasks.binary_search_by_key(&reader, |task| task.reader);
-        let task = index.ok().map(|index| waiting.tasks.remove(index));
-        if let Some(reads) = task.as_ref().and_then(|task| task.reads)
-            && let Ok(index) = waiting.find(reads)
-            && waiting.readers.get(index).is_some_and(|(_, other)| *other == reader)
-        {
-            waiting.readers.remove(index);
-        }
-        if waiting.tasks.is_empty() {
-            (waiting.tasks, waiting.readers) = (Vec::new(), Vec::new());
-        }
+        let task = index.ok().and_then(|index| waiting.tasks.remove(index));
         drop(waiting);
         drop(task);
     }
@@ -155,7 +136,7 @@ impl Readers {
 
     /// Wakes the reader of a target, if there is one.
     pub(crate) fn wake_reader(&self, reads: ReaderTarget) {
-        let reader = self.lock().reader(reads);
+        let reader = self.lock().reading(reads).map(|task| task.reader);
         self.wake(reader.as_slice());
     }
 
@@ -172,8 +153,9 @@ impl Readers {
         });
         // A reader without a waker checks for work before it waits.
         let reader = reads.and_then(|reads| {
-            let waiting = self.lock();
-            waiting.reader(reads).or_else(|| waiting.reader(ReaderTarget::Orphans))
+            let mut waiting = self.lock();
+            let reader = waiting.reading(reads).map(|task| task.reader);
+            reader.or_else(|| waiting.reading(ReaderTarget::Orphans).map(|task| task.reader))
         });
         match reader {
             Some(reader) => self.wake(&[reader]),
@@ -241,13 +223,9 @@ impl Waiting {
         self.tasks.get_mut(index)
     }
 
-    fn find(&self, reads: ReaderTarget) -> Result<usize, usize> {
-        self.readers.binary_search_by_key(&reads, |(other, _)| *other)
-    }
-
-    fn reader(&self, reads: ReaderTarget) -> Option<u64> {
-        let index = self.find(reads).ok()?;
-        self.readers.get(index).map(|(_, reader)| *reader)
+    /// The reader of a target. There are few, and the youngest ones are woken most.
+    fn reading(&mut self, reads: ReaderTarget) -> Option<&mut Task> {
+        self.tasks.iter_mut().rev().find(|task| task.reads == Some(reads))
     }
 }
 
@@ -323,6 +301,6 @@ mod tests {
             [None, Some(ReaderTarget::Standalone), Some(ReaderTarget::Orphans)].map(|reads| readers.add(reads));
         numbers.into_iter().for_each(|reader| readers.leave(reader));
         let waiting = readers.lock();
-        assert_eq!((waiting.tasks.capacity(), waiting.readers.capacity()), (0, 0));
+        assert!(matches!(waiting.tasks, Few::One(None)));
     }
 }

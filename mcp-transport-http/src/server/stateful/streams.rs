@@ -2,13 +2,14 @@
 
 use mcp_kernel::RequestKey;
 
+use super::few::Few;
 use super::stream::Stream;
 
 /// The open streams of a session, by their numbers.
 ///
 /// They are few, so a sorted list is sufficient. It takes no memory while there are none, which is most of the time.
 #[derive(Default)]
-pub(crate) struct Streams(Vec<Entry>);
+pub(crate) struct Streams(Few<Entry>);
 
 struct Entry {
     number: u64,
@@ -22,7 +23,7 @@ impl Streams {
     /// Adds the stream of a request, whose number is greater than all others.
     pub(crate) fn push(&mut self, number: u64, stream: Box<Stream>) {
         let key = stream.request;
-        self.add(self.0.len(), Entry { number, key, stream });
+        self.0.insert(self.0.len(), Entry { number, key, stream });
     }
 
     /// Returns the stream with a number, which is created if there is none.
@@ -30,7 +31,7 @@ impl Streams {
         let index = match self.index(number) {
             Ok(index) => index,
             Err(index) => {
-                self.add(index, Entry { number, key: None, stream: Box::default() });
+                self.0.insert(index, Entry { number, key: None, stream: Box::default() });
                 index
             }
         };
@@ -53,15 +54,11 @@ impl Streams {
     }
 
     pub(crate) fn remove(&mut self, number: u64) -> Option<Box<Stream>> {
-        let removed = self.0.remove(self.index(number).ok()?);
-        if self.0.is_empty() {
-            self.0 = Vec::new();
-        }
-        Some(removed.stream)
+        self.0.remove(self.index(number).ok()?).map(|removed| removed.stream)
     }
 
     pub(crate) fn retain(&mut self, mut is_kept: impl FnMut(&mut Stream) -> bool) {
-        self.0.retain_mut(|entry| is_kept(&mut entry.stream));
+        self.0.retain(|entry| is_kept(&mut entry.stream));
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, &Stream)> {
@@ -74,13 +71,6 @@ impl Streams {
 
     fn index(&self, number: u64) -> Result<usize, usize> {
         self.0.binary_search_by_key(&number, |entry| entry.number)
-    }
-
-    fn add(&mut self, index: usize, entry: Entry) {
-        if self.0.is_empty() {
-            self.0.reserve_exact(1);
-        }
-        self.0.insert(index, entry);
     }
 }
 
@@ -121,6 +111,6 @@ mod tests {
         for number in [0, 11, 12, 15] {
             assert!(streams.remove(number).is_some() && streams.remove(number).is_none());
         }
-        assert_eq!(streams.0.capacity(), 0, "there is no memory without streams");
+        assert!(matches!(streams.0, Few::One(None)), "there is no memory without streams");
     }
 }
