@@ -106,9 +106,20 @@ fn new_span(
     span
 }
 
-/// Creates the span of a request to the client, in the current one.
+/// Creates the span of a request or a notification to the client, in the current one.
 pub(crate) fn sent_span(method: &Method, revision: Option<Revision>, connection: &Shared) -> Span {
     message_span("client", method, None, revision, connection)
+}
+
+/// Creates the span of the notifications of a change, in the current one. They go to many clients, or to none.
+pub(crate) fn change_span(method: &Method) -> Span {
+    tracing::info_span!(
+        target: TARGET,
+        "mcp.request",
+        otel.name = method.as_str(),
+        otel.kind = "client",
+        mcp.method.name = method.as_str(),
+    )
 }
 
 #[inline(always)]
