@@ -249,12 +249,16 @@ pub(crate) struct Stopwatch(Option<Instant>);
 
 /// Starts a stopwatch, if there is an observer or the event that reports its time is enabled.
 pub(crate) fn stopwatch(server: &Server) -> Option<Stopwatch> {
-    let is_logged = match server.settings().request_log_level {
+    (is_logged(server) || server.observer().is_some()).then(Stopwatch::start)
+}
+
+/// Whether the event that reports the end of a handler is enabled.
+fn is_logged(server: &Server) -> bool {
+    match server.settings().request_log_level {
         Level::INFO => tracing::enabled!(target: TARGET, Level::INFO),
         Level::TRACE => tracing::enabled!(target: TARGET, Level::TRACE),
         _ => tracing::enabled!(target: TARGET, Level::DEBUG),
-    };
-    (is_logged || server.observer().is_some()).then(Stopwatch::start)
+    }
 }
 
 impl Stopwatch {
@@ -278,7 +282,8 @@ pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
 }
 
 fn trace_handler_end(span: &Span, ctx: &RequestContext, outcome: Outcome) {
-    let Some(stopwatch) = ctx.stopwatch() else { return };
+    // An observer needs the stopwatch as well.
+    let Some(stopwatch) = ctx.stopwatch().filter(|_| is_logged(ctx.server())) else { return };
     let (method, outcome, duration) =
         (excerpt(ctx.method().as_str()), outcome.as_str(), stopwatch.elapsed().map(|elapsed| elapsed.as_secs_f64()));
     match ctx.server().settings().request_log_level {
