@@ -53,13 +53,15 @@ async fn authorizers_that_share_a_file_refresh_once() {
         clients.push(connect(&servers, &oauth).await.unwrap());
     }
     expire().await;
+    // On a slow machine, the tokens have expired before all were connected.
+    let before = servers.ledger().refreshes;
     servers.ledger().slow_down(Duration::from_millis(100));
     let calls = clients.into_iter().map(|client| tokio::spawn(async move { ping(&client).await }));
     for call in calls.collect::<Vec<_>>() {
         assert_eq!(call.await.unwrap().unwrap(), "pong");
     }
     let ledger = servers.ledger();
-    assert_eq!((ledger.refreshes, ledger.logins, ledger.reuses), (1, 1, 0));
+    assert_eq!((ledger.refreshes - before, ledger.logins, ledger.reuses), (1, 1, 0));
 }
 
 #[tokio::test]
