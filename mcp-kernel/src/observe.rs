@@ -132,7 +132,7 @@ pub struct Operation<'a> {
     pub method: &'a Method,
     /// Whether it is a notification, which ends without a start.
     pub is_notification: bool,
-    /// The name of the tool or prompt. A server reports only names that are registered.
+    /// The name of the tool or prompt. A server reports only names that are registered, and only when the operation has ended.
     pub target: Option<&'a str>,
     /// The revision, if it is known.
     pub revision: Option<Revision>,

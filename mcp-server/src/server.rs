@@ -21,6 +21,7 @@ use crate::extensions::Extensions;
 use crate::handlers::extract::check_state;
 use crate::handlers::subscription::SubscriptionHandler;
 use crate::serve::endpoint::Endpoint;
+use crate::serve::sent_notification::publish_span;
 use crate::visibility::audience::Audience;
 use crate::visibility::guard::Guard;
 use crate::visibility::predicate::Visible;
@@ -127,6 +128,7 @@ impl Server {
             }
             let names = items.as_ref().map(|items| items.iter().map(|(name, _)| name.clone()).collect());
             let guards = items.map(|items| items.into_iter().map(|(_, guard)| guard).collect());
+            let _span = publish_span(self, &list);
             self.0.broadcast.publish(&Notice::new(self, &list, audience, guards));
             if let Some(bus) = self.bus() {
                 bus.publish(self, &list, audience, names);
@@ -165,6 +167,7 @@ impl Server {
 
     /// Does the same as [`publish`](Self::publish), but notifies only the clients that belong to an audience.
     pub fn publish_to(&self, audience: &Audience, change: &Change) {
+        let _span = publish_span(self, change);
         self.0.broadcast.publish(&Notice::new(self, change, audience, self.guards_of(change)));
         if let Some(bus) = self.bus() {
             bus.publish(self, change, audience, None);

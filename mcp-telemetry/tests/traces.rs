@@ -2,15 +2,16 @@
 
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 use std::time::Duration;
 
 use mcp_client::{Client, MemoryTransport};
-use mcp_server::{NoArguments, RequestContext, Server, tool};
+use mcp_server::{Change, NoArguments, RequestContext, Server, tool};
 use mcp_tasks::{MemoryTaskStore, TaskOptions, Tasks};
 use mcp_telemetry::{current_trace_context, set_parent};
 use mcp_types::meta::TraceContext;
-use mcp_types::{Revision, SubscriptionFilter};
+use mcp_types::{LoggingLevel, Revision, SubscriptionFilter};
 use opentelemetry::baggage::BaggageExt as _;
 use opentelemetry::trace::{SpanId, SpanKind, TraceContextExt as _, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
@@ -111,6 +112,106 @@ async fn every_message_has_a_parent() {
             assert_eq!(asked.parent_span_id, call.span_context.span_id());
         }
     }
+}
+
+/// What a handler sends has a span of its own, which is the parent of the client's.
+// covers: S4.102
+#[tokio::test]
+async fn notifications_of_a_handler_have_a_parent() {
+    for revision in [Revision::LATEST_LEGACY, Revision::LATEST] {
+        let spans = with_spans(async || {
+            let work = tool("work", async |ctx: RequestContext, _: NoArguments| {
+                ctx.progress(1);
+                ctx.log(LoggingLevel::Debug, "not sent");
+                ctx.log(LoggingLevel::Error, "sent");
+                let custom = (&"notifications/custom".into(), &serde_json::json!({ "a": 1 }));
+                ctx.notify(custom.0, custom.1);
+                // To legacy clients only: both belong to no request.
+                ctx.connection().log(LoggingLevel::Debug, "not sent");
+                ctx.connection().log(LoggingLevel::Error, "sent");
+                ctx.connection().notify(custom.0, custom.1);
+                "done"
+            });
+            let server = Server::builder("worker", "1.0").tool(work);
+            let server = server.trace_parent(set_parent).trace_context(current_trace_context).build().unwrap();
+            let client = Client::builder("test", "1.0").revisions([revision]).log_level(LoggingLevel::Warning);
+            let client = client.trace_context(current_trace_context).trace_parent(set_parent);
+            let client = client.connect(MemoryTransport::new(server)).await.unwrap();
+            client.call_tool("work").await.unwrap();
+            client.close().await;
+        })
+        .await;
+        let of = |kind: SpanKind, name: &'static str| {
+            spans.iter().filter(move |span| span.span_kind == kind && span.name == name).collect::<Vec<_>>()
+        };
+        let call = of(SpanKind::Server, "tools/call work")[0].span_context.span_id();
+        let standalone = usize::from(revision == Revision::LATEST_LEGACY);
+        for (name, count) in
+            [("notifications/progress", 1), ("notifications/message", 1 + standalone), ("_OTHER", 1 + standalone)]
+        {
+            let (sent, received) = (of(SpanKind::Client, name), of(SpanKind::Server, name));
+            assert_eq!((sent.len(), received.len()), (count, count), "{name} in {revision}: {spans:#?}");
+            assert!(sent.iter().all(|sent| sent.parent_span_id == call), "{name} in {revision}");
+            let sent: HashSet<_> = sent.iter().map(|sent| sent.span_context.span_id()).collect();
+            let parents: HashSet<_> = received.iter().map(|received| received.parent_span_id).collect();
+            assert_eq!(sent, parents, "{name} in {revision}");
+        }
+    }
+}
+
+/// A change has one span, however many clients are notified of it.
+// covers: S4.102
+#[tokio::test]
+async fn the_notifications_of_a_change_have_one_span() {
+    for revision in [Revision::LATEST_LEGACY, Revision::LATEST] {
+        let spans = with_spans(async || {
+            let work = tool("work", async |ctx: RequestContext, _: NoArguments| {
+                ctx.server().publish(&Change::Tools);
+                "done"
+            });
+            let server = Server::builder("worker", "1.0").tool(work).trace_parent(set_parent).build().unwrap();
+            let connect = async || {
+                let client = Client::builder("test", "1.0").revisions([revision]).trace_parent(set_parent);
+                let client = client.connect(MemoryTransport::new(server.clone())).await.unwrap();
+                let filter = SubscriptionFilter::default().tools_list_changed(true);
+                let changes = client.listen(filter).await.unwrap();
+                (client, changes)
+            };
+            let (mut first, mut second) = (connect().await, connect().await);
+            first.0.call_tool("work").await.unwrap();
+            for (_, changes) in [&mut first, &mut second] {
+                assert_eq!(changes.next().await.unwrap().unwrap(), Change::Tools);
+            }
+            first.0.close().await;
+            second.0.close().await;
+        })
+        .await;
+        let of = |kind: SpanKind, name: &'static str| {
+            spans.iter().filter(move |span| span.span_kind == kind && span.name == name).collect::<Vec<_>>()
+        };
+        let name = "notifications/tools/list_changed";
+        let (sent, received) = (of(SpanKind::Client, name), of(SpanKind::Server, name));
+        assert_eq!((sent.len(), received.len()), (1, 2), "{revision}: {spans:#?}");
+        assert_eq!(sent[0].parent_span_id, of(SpanKind::Server, "tools/call work")[0].span_context.span_id());
+    }
+}
+
+/// Without a function for traces, a handler that reports often does not fill a log with spans.
+#[tokio::test]
+async fn notifications_have_no_span_unless_traces_are_connected() {
+    let spans = with_spans(async || {
+        let work = tool("work", async |ctx: RequestContext, _: NoArguments| {
+            ctx.progress(1);
+            ctx.server().publish(&Change::Tools);
+            "done"
+        });
+        let server = Server::builder("worker", "1.0").tool(work).build().unwrap();
+        let client = Client::builder("test", "1.0").connect(MemoryTransport::new(server)).await.unwrap();
+        client.call_tool("work").await.unwrap();
+        client.close().await;
+    })
+    .await;
+    assert!(!spans.iter().any(|span| span.name.starts_with("notifications/")), "{spans:#?}");
 }
 
 /// The run of a task belongs to the trace of the call, also if that has ended.

@@ -6,7 +6,7 @@ use mcp_kernel::observe::{MetricSource, Observation, Observer, Operation, Role, 
 
 /// An [`Observer`] that records observations as text, and counts what has started and not ended. Clones share everything.
 ///
-/// An operation is recorded as `server start tools/call add`, and `server end tools/call add: Completed`; a session in the same
+/// An operation is recorded as `server start tools/call`, and `server end tools/call add: Completed`; a session in the same
 /// way, and everything else as its `Debug` output.
 ///
 /// # Examples

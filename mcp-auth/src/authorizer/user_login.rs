@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::active_login::{Freshness, Origin};
+use super::active_login::{ActiveLogin, Freshness, Origin};
 use super::core::Core;
 use super::error::OAuthError;
 use super::login_run::{LoginRun, LoginStart};
 use super::logins::SaveContext;
 use super::sender::unique_id;
-use super::single_flight::{LoginReason, LoginResult};
+use super::single_flight::{LoginReason, LoginResult, Renewal};
 use crate::client::Stored;
 
 impl Core {
@@ -19,7 +19,15 @@ impl Core {
         login.unwrap_or(Err(OAuthError::TimedOut(timeout)))
     }
 
+    /// Refreshes the tokens of the store, also if the login is cancelled meanwhile: what is issued must be saved.
+    async fn renew_to_the_end(self: &Arc<Self>, generation: u64) -> Option<Arc<ActiveLogin>> {
+        let core = Arc::clone(self);
+        let renewal = tokio::spawn(async move { core.renew(None, Renewal::Refresh, generation).await });
+        renewal.await.ok()?.ok()?
+    }
+
     async fn ask_user(self: &Arc<Self>, reason: LoginReason, generation: u64) -> LoginResult {
+        let known = self.logins.load().await?.grant;
         let lock = self.logins.lock_prompt().await?;
         self.check_generation(generation)?;
         let saved = self.logins.load().await?;
@@ -34,6 +42,14 @@ impl Core {
             if !is_refused && other.freshness() != Freshness::Expired {
                 self.set_active(Some(Arc::clone(&other)), generation)?;
                 return Ok(Some(other));
+            }
+            // It has expired while this one waited, which refreshed only what it knew.
+            if !is_refused
+                && known.is_none_or(|known| !other.has_tokens_of(&known))
+                && other.is_refreshable()
+                && let Some(renewed) = self.renew_to_the_end(generation).await
+            {
+                return Ok(Some(renewed));
             }
         }
         let earlier = unsaved.or(saved.grant);

@@ -132,7 +132,7 @@ async fn requests_of_the_server_are_reported() {
     ];
     assert_eq!(recorder.take(), expected);
     let expected = [
-        "server start tools/call ask",
+        "server start tools/call",
         "client start roots/list",
         "client end roots/list: Completed",
         "server end tools/call ask: Completed",

@@ -1,7 +1,7 @@
 //! A notification of a change, serialized once for all clients.
 
 use mcp_types::jsonrpc::EncodedMessage;
-use mcp_types::{Method, NotificationParams, RequestId, ResourceUpdatedNotificationParams, meta};
+use mcp_types::{NotificationParams, RequestId, ResourceUpdatedNotificationParams, meta};
 
 use crate::Change;
 
@@ -26,12 +26,7 @@ impl Announcement {
     /// Serializes the notification of a change.
     #[must_use]
     pub fn new(change: &Change) -> Self {
-        let method = match change {
-            Change::Tools => Method::NOTIFICATIONS_TOOLS_LIST_CHANGED,
-            Change::Prompts => Method::NOTIFICATIONS_PROMPTS_LIST_CHANGED,
-            Change::Resources => Method::NOTIFICATIONS_RESOURCES_LIST_CHANGED,
-            Change::Resource(_) => Method::NOTIFICATIONS_RESOURCES_UPDATED,
-        };
+        let method = change.method();
         let legacy = if let Change::Resource(uri) = change {
             EncodedMessage::notification(&method, Some(&ResourceUpdatedNotificationParams::new(uri)))
         } else {

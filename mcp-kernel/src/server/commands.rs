@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcp_types::gate::{self, Direction};
 use mcp_types::jsonrpc::EncodedMessage;
 use mcp_types::{
-    Era, LoggingLevel, LoggingMessageNotificationParams, Method, NotificationParams, Number,
+    Era, LoggingLevel, LoggingMessageNotificationParams, Method, NotificationMeta, NotificationParams, Number,
     ProgressNotificationParams, RawJson, RawObject, ResultMeta, Revision, SubscriptionsListenResult, restrict_to,
 };
 use serde::Serialize;
@@ -42,6 +42,18 @@ impl Connection {
         total: Option<Number>,
         message: Option<String>,
     ) -> Delivery {
+        self.progress_with_meta(request, progress, (total, message), None)
+    }
+
+    /// Reports the progress of a request with metadata, as [`progress`](Self::progress) does: with the total and the message,
+    /// if there are any.
+    pub fn progress_with_meta(
+        &mut self,
+        request: RequestKey,
+        progress: impl Into<Number>,
+        (total, message): (Option<Number>, Option<String>),
+        meta: Option<NotificationMeta>,
+    ) -> Delivery {
         let Some(entry) = self.in_flight.get_mut(request) else { return Delivery::NotSent };
         // H-19: a listen stream carries no progress.
         let token = entry.scope.progress_token.clone().filter(|_| entry.kind == Kind::Running);
@@ -53,7 +65,7 @@ impl Connection {
         entry.last_progress = Some(progress.clone());
         let revision = entry.scope.revision;
         let mut params = ProgressNotificationParams::new(token, progress);
-        (params.total, params.message) = (total, message);
+        (params.total, params.message, params.meta) = (total, message, meta);
         let _ = restrict_to(&mut params, revision);
         let route = self.related_route(request);
         self.queue_notification(route, &Method::NOTIFICATIONS_PROGRESS, &params, Priority::Progress)
@@ -77,23 +89,28 @@ impl Connection {
     /// Sends a log message with all members of the notification, as [`log`](Self::log) does.
     // S1.35
     pub fn log_message(&mut self, request: Option<RequestKey>, params: &LoggingMessageNotificationParams) -> Delivery {
-        let (threshold, route) = match request {
+        if !self.may_log(request, params.level) {
+            return Delivery::NotSent;
+        }
+        let route = request.map_or(Route::Standalone, |key| self.related_route(key));
+        self.queue_notification(route, &Method::NOTIFICATIONS_MESSAGE, params, Priority::Log)
+    }
+
+    /// Returns whether a log message about a request, or about the connection, has at least the level that the client requested.
+    #[must_use]
+    pub fn may_log(&self, request: Option<RequestKey>, level: LoggingLevel) -> bool {
+        let threshold = match request {
             Some(key) => {
-                let running = self.in_flight.get_mut(key).filter(|entry| entry.kind == Kind::Running);
-                let threshold = running.and_then(|entry| match entry.scope.revision.era() {
+                let running = self.in_flight.get(key).filter(|entry| entry.kind == Kind::Running);
+                running.and_then(|entry| match entry.scope.revision.era() {
                     Era::Modern => entry.scope.log_level,
                     // The level of a connection may have changed since the request arrived.
                     Era::Legacy => Some(self.log_level).filter(|_| !self.lifecycle.is_stateless()),
-                });
-                (threshold, self.related_route(key))
+                })
             }
-            None if self.lifecycle.is_ready() => (Some(self.log_level), Route::Standalone),
-            None => (None, Route::Standalone),
+            None => Some(self.log_level).filter(|_| self.lifecycle.is_ready()),
         };
-        if self.config.capabilities.logging.is_none() || threshold.is_none_or(|threshold| params.level < threshold) {
-            return Delivery::NotSent;
-        }
-        self.queue_notification(route, &Method::NOTIFICATIONS_MESSAGE, params, Priority::Log)
+        self.config.capabilities.logging.is_some() && threshold.is_some_and(|threshold| level >= threshold)
     }
 
     /// The route of messages that belong to a request. The requests of a batch share the stream of the batch.

@@ -137,17 +137,20 @@ impl ServerBuilder {
     ///
     /// By default the `traceparent` is only a field of the span. With such a function, or with an
     /// [`observer`](Self::observer), there are also spans for requests to which the server responds without a handler, such
-    /// as `initialize` and `ping`, and for notifications.
+    /// as `initialize` and `ping`, and for notifications in both directions. The notifications of one change, such as
+    /// `notifications/tools/list_changed`, have one span together, however many clients get them.
     pub fn trace_parent(mut self, set: impl Fn(&Span, &TraceContext) + Send + Sync + 'static) -> Self {
         self.hooks.trace_parent = Some(Arc::new(set));
         self
     }
 
-    /// Sets a function that returns the W3C trace context of each request to a legacy client, such as an elicitation, which is
-    /// sent with it. It is called in the span of the request, whose parent is the current one: with `tracing-opentelemetry`,
-    /// return the context of [`tracing::Span::current`]. The crate `mcp-telemetry` has one for OpenTelemetry.
+    /// Sets a function that returns the W3C trace context of each request to a legacy client, such as an elicitation, and of
+    /// notifications about progress, of log messages and of an application, which is sent with them. It is called in the span of
+    /// the message, whose parent is the current one: with `tracing-opentelemetry`, return the context of
+    /// [`tracing::Span::current`]. The crate `mcp-telemetry` has one for OpenTelemetry.
     ///
-    /// Modern clients get no requests: what a handler asks them for is part of its result.
+    /// Modern clients get no requests: what a handler asks them for is part of its result. Notifications of changes have no trace
+    /// context, as one can stand for several changes.
     pub fn trace_context(mut self, source: impl Fn() -> Option<TraceContext> + Send + Sync + 'static) -> Self {
         self.hooks.trace_context = Some(Arc::new(source));
         self

@@ -8,6 +8,7 @@ use mcp_kernel::Change;
 use crate::bus::change_bus::{BusEvent, BusMember, BusReceiver, ChangeBus};
 use crate::bus::message::Message;
 use crate::connection::broadcast::Notice;
+use crate::serve::sent_notification::publish_span;
 use crate::server::{Server, WeakServer};
 use crate::visibility::audience::Audience;
 use crate::visibility::guard::Guard;
@@ -90,6 +91,7 @@ impl Server {
             Some(items) => self.guards_of_items(&change, items),
             None => self.guards_of(&change),
         };
+        let _span = publish_span(self, &change);
         self.broadcast().publish(&Notice::new(self, &change, &message.audience(), guards));
     }
 

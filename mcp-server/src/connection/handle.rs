@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::connection::scratch::{NoLastingConnection, Scratch};
 use crate::connection::shared::Shared;
 use crate::serve::endpoint::BoxFuture;
+use crate::serve::sent_notification::SentNotification;
 use crate::visibility::audience::Audience;
 
 /// The connection to one client, as handlers see it: values that last as long as the connection, and messages that belong to
@@ -145,7 +146,11 @@ impl ConnectionHandle {
     /// Sends a notification that belongs to no request. It is dropped if there is no stream for it.
     // S1.7
     pub fn notify(&self, method: &Method, params: &impl Serialize) {
-        let Ok(params) = RawObject::new(params) else { return };
+        let Ok(mut params) = RawObject::new(params) else { return };
+        let sent = SentNotification::start_standalone(&self.0, method);
+        if let Some(traced) = sent.as_ref().and_then(|sent| sent.add_trace_to(&params)) {
+            params = traced;
+        }
         let delivery = self.0.run_command(None, |kernel| kernel.notify(None, method, &params));
         tracing::trace!(target: "mcp", method = method.as_str(), ?delivery, "notification");
     }
@@ -189,6 +194,12 @@ impl ConnectionHandle {
     /// Sends a log message with all members of the notification, `_meta` included, to legacy clients only.
     // S1.35
     pub fn log_message(&self, message: &LoggingMessageNotificationParams) {
+        if !self.0.lock().kernel.may_log(None, message.level) {
+            return;
+        }
+        let sent = SentNotification::start_standalone(&self.0, &Method::NOTIFICATIONS_MESSAGE);
+        let traced = sent.as_ref().and_then(|sent| sent.add_trace_to_log(message));
+        let message = traced.as_ref().unwrap_or(message);
         let _ = self.0.run_command(None, |kernel| kernel.log_message(None, message));
     }
 }

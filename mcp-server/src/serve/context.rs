@@ -9,8 +9,8 @@ use mcp_kernel::server::{Delivery, Principal, RequestScope};
 use mcp_types::jsonrpc::PayloadBuf;
 use mcp_types::meta::TraceContext;
 use mcp_types::{
-    ClientCapabilities, ClientCapability, Era, Implementation, InputResponses, LoggingLevel, Method, ProgressToken,
-    RawJson, RequestId, Revision,
+    ClientCapabilities, ClientCapability, Era, Implementation, InputResponses, LoggingLevel,
+    LoggingMessageNotificationParams, Method, ProgressToken, RawJson, RequestId, Revision,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -22,6 +22,7 @@ use crate::connection::shared::Shared;
 use crate::extensions::Extensions;
 use crate::serve::end::{EndSignal, Outcome};
 use crate::serve::progress::Progress;
+use crate::serve::sent_notification::SentNotification;
 use crate::serve::telemetry::Stopwatch;
 use crate::server::Server;
 #[cfg(feature = "mrtr")]
@@ -308,9 +309,11 @@ impl RequestContext {
             return;
         }
         let Progress { progress, total, message } = progress.into();
-        let _ = self.shared().run_command(Some(self.scope().key()), |kernel| {
-            kernel.progress(self.scope().key(), progress, total, message)
-        });
+        let (key, sent) = (self.scope().key(), self.sent_notification(&Method::NOTIFICATIONS_PROGRESS));
+        let meta = sent.as_ref().and_then(SentNotification::meta);
+        let _ = self
+            .shared()
+            .run_command(Some(key), |kernel| kernel.progress_with_meta(key, progress, (total, message), meta));
     }
 
     /// Returns the progress token of the request.
@@ -332,18 +335,29 @@ impl RequestContext {
     }
 
     fn log_from<T: Serialize + ?Sized>(&self, logger: Option<&str>, level: LoggingLevel, data: &T) {
-        // A modern client sets its level with each request; a legacy one may change it while the request runs.
-        if self.era() == Era::Modern && !self.scope().may_log(level) {
-            return;
-        }
         #[cfg(feature = "mrtr")]
         if self.is_task() {
             return;
         }
-        if let Ok(data) = RawJson::new(data) {
-            let (key, logger) = (self.scope().key(), logger.map(str::to_owned));
-            let _ = self.shared().run_command(Some(key), |kernel| kernel.log(Some(key), level, data, logger));
+        let key = self.scope().key();
+        let may_log = match self.era() {
+            Era::Modern => self.scope().may_log(level),
+            // It may change its level while the request runs.
+            Era::Legacy => self.shared().lock().kernel.may_log(Some(key), level),
+        };
+        if !may_log {
+            return;
         }
+        if let Ok(data) = RawJson::new(data) {
+            let sent = self.sent_notification(&Method::NOTIFICATIONS_MESSAGE);
+            let mut params = LoggingMessageNotificationParams::new(level, data);
+            (params.logger, params.meta) = (logger.map(str::to_owned), sent.as_ref().and_then(SentNotification::meta));
+            let _ = self.shared().run_command(Some(key), |kernel| kernel.log_message(Some(key), &params));
+        }
+    }
+
+    fn sent_notification(&self, method: &Method) -> Option<SentNotification> {
+        SentNotification::start(self.server(), self.shared(), method, Some(self.revision()))
     }
 
     /// Sends a notification that belongs to this request, for example one that an extension defines.
@@ -354,8 +368,11 @@ impl RequestContext {
         if self.is_task() {
             return false;
         }
-        let Ok(params) = mcp_types::RawObject::new(params) else { return false };
-        let key = self.scope().key();
+        let Ok(mut params) = mcp_types::RawObject::new(params) else { return false };
+        let (key, sent) = (self.scope().key(), self.sent_notification(method));
+        if let Some(traced) = sent.as_ref().and_then(|sent| sent.add_trace_to(&params)) {
+            params = traced;
+        }
         matches!(
             self.shared().run_command(Some(key), |kernel| kernel.notify(Some(key), method, &params)),
             Ok(Delivery::Queued)

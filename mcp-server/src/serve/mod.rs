@@ -11,6 +11,7 @@ pub(crate) mod page;
 pub(crate) mod param_claims;
 pub(crate) mod progress;
 pub(crate) mod response;
+pub(crate) mod sent_notification;
 #[cfg(feature = "tower")]
 pub(crate) mod shared_service;
 pub(crate) mod target;

@@ -22,7 +22,8 @@ use crate::server::Server;
 pub(crate) fn started(ctx: &RequestContext) {
     let Some(observer) = ctx.server().observer() else { return };
     if *ctx.method() != Method::SUBSCRIPTIONS_LISTEN {
-        report_start(&**observer, ctx.shared(), &operation(ctx));
+        // Without the target, which would have to be looked up twice.
+        report_start(&**observer, ctx.shared(), &untargeted(ctx));
     }
 }
 
@@ -158,10 +159,15 @@ fn listen(connection: &Shared, stream: &ListenStream) -> Operation<'static> {
     operation
 }
 
-/// A target is named only if it is registered, as clients can send any name.
-fn operation(ctx: &RequestContext) -> Operation<'_> {
+fn untargeted(ctx: &RequestContext) -> Operation<'_> {
     let mut operation = Operation::new(Role::Server, ctx.method());
     (operation.revision, operation.network) = (Some(ctx.revision()), ctx.shared().network());
+    operation
+}
+
+/// A target is named only if it is registered, as clients can send any name.
+fn operation(ctx: &RequestContext) -> Operation<'_> {
+    let mut operation = untargeted(ctx);
     operation.target = match ctx.target() {
         Some(Target::Tool(name)) => Some(name).filter(|name| ctx.server().has_tool(name)),
         Some(Target::Prompt(name)) => Some(name).filter(|name| ctx.server().has_prompt(name)),

@@ -106,9 +106,20 @@ fn new_span(
     span
 }
 
-/// Creates the span of a request to the client, in the current one.
+/// Creates the span of a request or a notification to the client, in the current one.
 pub(crate) fn sent_span(method: &Method, revision: Option<Revision>, connection: &Shared) -> Span {
     message_span("client", method, None, revision, connection)
+}
+
+/// Creates the span of the notifications of a change, in the current one. They go to many clients, or to none.
+pub(crate) fn change_span(method: &Method) -> Span {
+    tracing::info_span!(
+        target: TARGET,
+        "mcp.request",
+        otel.name = method.as_str(),
+        otel.kind = "client",
+        mcp.method.name = method.as_str(),
+    )
 }
 
 #[inline(always)]
@@ -238,12 +249,16 @@ pub(crate) struct Stopwatch(Option<Instant>);
 
 /// Starts a stopwatch, if there is an observer or the event that reports its time is enabled.
 pub(crate) fn stopwatch(server: &Server) -> Option<Stopwatch> {
-    let is_logged = match server.settings().request_log_level {
+    (is_logged(server) || server.observer().is_some()).then(Stopwatch::start)
+}
+
+/// Whether the event that reports the end of a handler is enabled.
+fn is_logged(server: &Server) -> bool {
+    match server.settings().request_log_level {
         Level::INFO => tracing::enabled!(target: TARGET, Level::INFO),
         Level::TRACE => tracing::enabled!(target: TARGET, Level::TRACE),
         _ => tracing::enabled!(target: TARGET, Level::DEBUG),
-    };
-    (is_logged || server.observer().is_some()).then(Stopwatch::start)
+    }
 }
 
 impl Stopwatch {
@@ -267,7 +282,8 @@ pub(crate) fn cancelled(span: &Span, ctx: &RequestContext) {
 }
 
 fn trace_handler_end(span: &Span, ctx: &RequestContext, outcome: Outcome) {
-    let Some(stopwatch) = ctx.stopwatch() else { return };
+    // An observer needs the stopwatch as well.
+    let Some(stopwatch) = ctx.stopwatch().filter(|_| is_logged(ctx.server())) else { return };
     let (method, outcome, duration) =
         (excerpt(ctx.method().as_str()), outcome.as_str(), stopwatch.elapsed().map(|elapsed| elapsed.as_secs_f64()));
     match ctx.server().settings().request_log_level {

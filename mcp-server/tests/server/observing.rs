@@ -69,7 +69,7 @@ fn requests_are_reported() {
         let observed = observed();
         let mut client = observed.client(revision);
         client.call_tool("add", json!({}));
-        assert_eq!(observed.recorder.take(), ["server start tools/call add", "server end tools/call add: Completed"]);
+        assert_eq!(observed.recorder.take(), ["server start tools/call", "server end tools/call add: Completed"]);
         client.call("prompts/get", json!({ "name": "greet" }));
         client.call("tools/call", json!({ "name": "fail" }));
         client.call("tools/call", json!({ "name": "panic" }));
@@ -307,7 +307,7 @@ fn single_requests_are_sessions() {
         observed.recorder.take(),
         [
             "server start single request",
-            "server start tools/call add",
+            "server start tools/call",
             "server end tools/call add: Completed",
             "server end single request: Completed",
             "server start single request",

@@ -28,7 +28,7 @@ async fn requests_and_refusals_are_reported() {
     Post::tool("hello", json!({})).json(&service, 200).await;
     let expected = [
         "server start single request",
-        "server start tools/call hello",
+        "server start tools/call",
         "server end tools/call hello: Completed",
         "server end single request: Completed",
     ];

@@ -47,7 +47,9 @@ impl Kind {
     pub(crate) fn mode(self) -> Mode {
         match self {
             Self::Session | Self::SessionProgress | Self::SessionListen | Self::SessionChange => Mode::Sessions,
-            Self::Modern | Self::Token | Self::Progress | Self::Legacy | Self::Listen | Self::Change => Mode::NoSessions,
+            Self::Modern | Self::Token | Self::Progress | Self::Legacy | Self::Listen | Self::Change => {
+                Mode::NoSessions
+            }
         }
     }
 

@@ -50,6 +50,13 @@ pub(crate) const SERVERS: &[Server] = &[
         is_other: false,
     },
     Server {
+        name: MEASURED,
+        package: "http-ours-metrics",
+        supports: &[Kind::Modern],
+        about: "ours with metrics of OpenTelemetry",
+        is_other: false,
+    },
+    Server {
         name: "tower-mcp",
         package: "http-tower-mcp",
         supports: &[Kind::Modern, Kind::Legacy],
@@ -85,6 +92,8 @@ pub(crate) const RMCP: &str = "rmcp";
 pub(crate) const OURS: &str = "ours";
 /// Ours behind the layer of a resource server.
 pub(crate) const PROTECTED: &str = "ours, protected";
+/// Ours with metrics.
+pub(crate) const MEASURED: &str = "ours, with metrics";
 
 impl Server {
     /// Returns where the executable is, unless it was not built.

@@ -11,7 +11,7 @@ use super::ratio;
 use crate::counts::Count;
 use crate::process::TOOLS;
 use crate::request::Kind;
-use crate::servers::{OURS, PROTECTED, RMCP, STRICT, Server};
+use crate::servers::{MEASURED, OURS, PROTECTED, RMCP, STRICT, Server};
 
 pub(crate) fn counts(counts: &[Count], elapsed: Duration, aims: &mut Aims) -> Table {
     let title = format!("Counted by valgrind, per call, one connection ({:.0} s)", elapsed.as_secs_f64());
@@ -48,14 +48,21 @@ pub(crate) fn counts(counts: &[Count], elapsed: Duration, aims: &mut Aims) -> Ta
     aims.at_most(format!("{}: instructions of malloc and free", Kind::Modern), 4000.0, allocating);
     // Both get the same request; only one of them looks at the token, which it has verified before.
     let tokens = of(PROTECTED, Kind::Token, TOOLS).zip(of(OURS, Kind::Token, TOOLS));
-    let added = |count: fn(&Count) -> Option<f64>| tokens.and_then(|(with, without)| Some(count(with)? - count(without)?));
-    aims.at_most("a remembered access token: instructions", 1500.0, added(|count| count.instructions));
-    aims.at_most("a remembered access token: allocations", 2.0, added(|count| count.allocations));
+    aims.at_most("a remembered access token: instructions", 1500.0, added(tokens, |count| count.instructions));
+    aims.at_most("a remembered access token: allocations", 2.0, added(tokens, |count| count.allocations));
+    let metrics = of(MEASURED, Kind::Modern, TOOLS).zip(ours);
+    aims.at_most("metrics of a request: instructions", 2000.0, added(metrics, |count| count.instructions));
+    aims.at_most("metrics of a request: allocations", 0.0, added(metrics, |count| count.allocations));
     let many = counts.iter().find(|count| count.server == OURS && count.tools > TOOLS);
     let by_tools = many.and_then(|many| many.instructions).zip(ours.and_then(|few| few.instructions));
     let by_tools = by_tools.map(|(many, few)| many / few);
     aims.at_most("instructions with ten times the tools, / with as many", 1.01, by_tools);
     table
+}
+
+/// What a server takes more than another one.
+fn added(servers: Option<(&Count, &Count)>, count: fn(&Count) -> Option<f64>) -> Option<f64> {
+    servers.and_then(|(with, without)| Some(count(with)? - count(without)?))
 }
 
 pub(crate) fn footprints(servers: &[&Server], aims: &mut Aims) -> Table {
