@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use world::World;
 
-const DEFAULT_RUNS: u64 = 300;
+const DEFAULT_RUNS: u64 = 1000;
 
 /// A sequence of numbers that follows from its seed (SplitMix64).
 pub(crate) struct Random(u64);

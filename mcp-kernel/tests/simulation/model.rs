@@ -234,6 +234,17 @@ impl Model {
         served.cancellation_due = false;
     }
 
+    /// The application hears that messages were dropped. That ends a listen stream, whose response may be held back.
+    pub(crate) fn dropped(&mut self, route: Route) {
+        self.lossy = true;
+        if let Route::Listen(key) = route
+            && let Some(index) = self.by_key.get(&key)
+            && self.served[*index].state == State::Listening
+        {
+            self.served[*index].state = State::Answered;
+        }
+    }
+
     /// The application tells of a change.
     pub(crate) fn publish(&mut self, change: &Change, has_back_channel: bool) {
         for served in self.served.iter_mut().filter(|served| served.state == State::Listening) {

@@ -443,7 +443,7 @@ impl World {
             server::Event::Subscription { uri, active } => {
                 let _ = if active { self.model.subscribed.insert(uri) } else { self.model.subscribed.remove(&uri) };
             }
-            server::Event::Dropped { .. } => self.model.lossy = true,
+            server::Event::Dropped { route, .. } => self.model.dropped(route),
             server::Event::CallFinished { call, outcome } => {
                 let outcome = outcome.map(|result| serde_json::from_str(result.as_str()).expect("JSON"));
                 let open = self.model.asked.get_mut(&call).expect("a call that was made");
