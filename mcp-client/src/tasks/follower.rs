@@ -414,20 +414,22 @@ impl Follower {
     /// Sends the responses that the server has not acknowledged. It ignores those that it has got before.
     async fn send_responses(&mut self) -> Result<(), Error> {
         let responses = self.responses.clone();
-        let sent = self.budget.run(&self.requests.client.shared, self.requests.update(responses)).await?;
-        if sent.as_ref().is_err_and(may_succeed_later) {
-            return sent;
+        match self.budget.run(&self.requests.client.shared, self.requests.update(responses)).await? {
+            Ok(()) => self.responses = InputResponses::new(),
+            Err(Error::Rejected(error)) if !may_succeed_later(&Error::Rejected(error.clone())) => {
+                // The same responses would be rejected again, and others may not.
+                let rejected = std::mem::take(&mut self.responses);
+                self.answered.retain(|key| !rejected.contains(key));
+                // A server that does not know the task any more rejects everything.
+                return Err(match self.poll().await {
+                    Err(unknown @ Error::Task(TaskError::Unknown)) => unknown,
+                    Ok(_) | Err(_) => Error::Rejected(error),
+                });
+            }
+            // They are sent again, when the cause is gone.
+            Err(error) => return Err(error),
         }
-        let sent_responses = std::mem::take(&mut self.responses);
-        if let Err(Error::Rejected(error)) = &sent
-            && error.code == ErrorCode::INVALID_PARAMS
-        {
-            // The same responses would be rejected again, and others may not.
-            self.answered.retain(|key| !sent_responses.contains(key));
-            // A server that does not know the task any more rejects everything.
-            self.poll().await?;
-        }
-        sent
+        Ok(())
     }
 }
 

@@ -247,3 +247,34 @@ fn rejected_responses_are_given_up() {
     drop(task_handle);
     server.assert_quiet();
 }
+
+/// Responses that were not rejected by the server are kept: they are sent when the handle is used again, for example after a
+/// login, and the user is not asked again.
+#[test]
+fn responses_that_did_not_reach_the_server_are_kept() {
+    let asked = std::sync::Arc::new(std::sync::Mutex::new(0));
+    let counted = std::sync::Arc::clone(&asked);
+    let decline = move |_, _| {
+        *counted.lock().unwrap() += 1;
+        async { ElicitResult::new(ElicitAction::Decline) }
+    };
+    let (client, mut server) =
+        ScriptedServer::modern(TransportKind::RequestPerCall, builder().on_form_elicitation(decline));
+    let schema = json!({ "type": "object", "properties": {} });
+    let form = json!({ "method": "elicitation/create", "params": { "message": "?", "requestedSchema": schema } });
+    let mut waiting = result_of(handle(&client, &mut server));
+    let poll = polled(&mut server, &mut waiting, SECOND);
+    server.respond(&poll, task("input_required", json!({ "inputRequests": { "a": form } })));
+    waiting.assert_pending();
+    let update = server.expect_request("tasks/update");
+    server.handle.responses().handle_status(update.call, 403, b"");
+    let (result, task_handle) = waiting.finish();
+    assert!(matches!(result, Err(Error::Status { status: 403, .. })), "{result:?}");
+
+    let mut waiting = result_of(task_handle);
+    let again = server.expect_request("tasks/update");
+    assert_eq!(again.params["inputResponses"], update.params["inputResponses"]);
+    server.respond(&again, json!({ "resultType": "complete" }));
+    waiting.assert_pending();
+    assert_eq!(*asked.lock().unwrap(), 1);
+}
