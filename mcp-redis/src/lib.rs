@@ -126,7 +126,9 @@ use writer::Writer;
 /// time; events with lower numbers than those in Redis are dropped.
 ///
 /// Data that Redis loses is lost: without persistence all sessions, when it restarts; after a failover what was not
-/// replicated, which may restore an older version of a record. TLS (`rediss:`) needs the feature `tls`.
+/// replicated, which may restore an older version of a record. TLS (`rediss:`) needs the feature `tls`. It uses the
+/// cryptography provider of the process (`rustls::crypto::CryptoProvider`), and installs `aws-lc-rs` if there is none yet: an
+/// application with another one installs it first.
 /// Redis 6 or newer is required, for its protocol RESP3.
 ///
 /// # Confidentiality

@@ -80,11 +80,11 @@ async fn certificates_are_checked() {
         // The same server without TLS has the same data.
         Redis::connect(&server.url(), known).await.unwrap();
 
-        Redis::connect(&url, trusting).await.err().expect("a client that shows nothing is refused");
+        Redis::connect(&url, trusting).await.expect_err("a client that shows nothing is refused");
         let other = RedisOptions::default().client_certificate(certificate.as_str(), key.as_str());
-        Redis::connect(&url, other).await.err().expect("the authority is not one of the operating system");
+        Redis::connect(&url, other).await.expect_err("the authority is not one of the operating system");
         let plain = url.replace("rediss:", "redis:");
-        Redis::connect(&plain, RedisOptions::default()).await.err().expect("the port has TLS");
+        Redis::connect(&plain, RedisOptions::default()).await.expect_err("the port has TLS");
     })
     .await;
 }

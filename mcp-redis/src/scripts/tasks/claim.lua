@@ -18,7 +18,7 @@ local function pass_over(id, task, is_new)
   redis.call('XCLAIM', queue, group, consumer, 0, task.entry, 'IDLE', 86400000, 'JUSTID')
   if is_new then
     task.passed = true
-    count('passed', 1)
+    count_passed(task, 1)
     write_index(id, task)
   end
   return nil
@@ -62,6 +62,10 @@ local cursor = redis.call('HGET', counts, 'cursor') or '0-0'
 local function scan()
   local found = redis.call('XAUTOCLAIM', queue, group, consumer, lease, cursor, 'COUNT', 1)
   cursor = found[1]
+  -- Without tasks there are no counts, which would not expire.
+  if cursor == '0-0' and redis.call('EXISTS', counts) == 1 then
+    redis.call('HSET', counts, 'scanned', now)
+  end
   local entry = found[2][1]
   return entry and entry[1] and take(entry, false)
 end
@@ -98,26 +102,34 @@ while true do
   end
 end
 -- With nothing else to do, all leases are looked at, but not more often than they matter, and not too many at once: the next call
--- goes on. Tasks that were passed over can be claimed at any time.
-local known = redis.call('HMGET', counts, 'scanned', 'passed')
-if not known[2] and now - tonumber(known[1] or '0') < lease / 4 then
+-- goes on. Tasks that other workers passed over can be claimed at any time.
+local function is_passed_over()
+  if redis.call('HEXISTS', counts, 'passed') == 0 then
+    return false
+  end
+  for tool in pairs(tools) do
+    if redis.call('HEXISTS', counts, 'passed:' .. tool) == 1 then
+      return true
+    end
+  end
+  return has_all
+end
+local is_due = now - tonumber(redis.call('HGET', counts, 'scanned') or '0') >= lease / 4
+if not is_due and not is_passed_over() then
   return finish({})
 end
-local is_whole = cursor == '0-0'
+local first = cursor
 for _ = 1, 100 do
   found = scan()
   if found then
     return finish(found)
   end
+  if cursor == '0-0' and first == '0-0' then
+    break
+  end
+  -- It began in the middle: the rest is looked at, too.
   if cursor == '0-0' then
-    if is_whole then
-      -- Without tasks there are no counts, which would not expire.
-      if redis.call('EXISTS', counts) == 1 then
-        redis.call('HSET', counts, 'scanned', now)
-      end
-      break
-    end
-    is_whole = true
+    first = cursor
   end
 end
 return finish({})

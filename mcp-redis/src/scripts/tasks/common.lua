@@ -73,10 +73,16 @@ local function write_index(id, task)
   redis.call('HSET', index, id, cmsgpack.pack(task))
 end
 
+-- Changes the numbers of tasks that were passed over.
+local function count_passed(task, difference)
+  count('passed', difference)
+  count('passed:' .. task.tool, difference)
+end
+
 -- A task that was passed over by a worker without its tool is pending, and is not claimed.
 local function pass_no_more(task)
   if task.passed then
-    count('passed', -1)
+    count_passed(task, -1)
     task.passed = nil
   end
 end
