@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::active_login::{ActiveLogin, Freshness, Origin};
+use super::active_login::{Freshness, Origin};
 use super::core::Core;
 use super::error::OAuthError;
 use super::login_run::{LoginRun, LoginStart};
@@ -20,10 +20,15 @@ impl Core {
     }
 
     /// Refreshes the tokens of the store, also if the login is cancelled meanwhile: what is issued must be saved.
-    async fn renew_to_the_end(self: &Arc<Self>, generation: u64) -> Option<Arc<ActiveLogin>> {
+    /// Returns `None` if the user has to log in.
+    async fn renew_to_the_end(self: &Arc<Self>, generation: u64) -> LoginResult {
         let core = Arc::clone(self);
         let renewal = tokio::spawn(async move { core.renew(None, Renewal::Refresh, generation).await });
-        renewal.await.ok()?.ok()?
+        match renewal.await {
+            Ok(Err(OAuthError::Login(error))) if !error.is_transient() => Ok(None),
+            Ok(renewed) => renewed,
+            Err(error) => Err(OAuthError::of_task(&error)),
+        }
     }
 
     async fn ask_user(self: &Arc<Self>, reason: LoginReason, generation: u64) -> LoginResult {
@@ -47,7 +52,7 @@ impl Core {
             if !is_refused
                 && known.is_none_or(|known| !other.has_tokens_of(&known))
                 && other.is_refreshable()
-                && let Some(renewed) = self.renew_to_the_end(generation).await
+                && let Some(renewed) = self.renew_to_the_end(generation).await?
             {
                 return Ok(Some(renewed));
             }
