@@ -48,6 +48,10 @@ impl Default for TaskLimits {
 }
 
 impl TaskLimits {
+    /// The bytes by which a record may exceed the limits of all records, and of those of an owner, with the write that finishes the
+    /// task: what does not fit fails the task, which has to be stored.
+    pub const FINAL_BYTES: usize = 4096;
+
     /// Sets the maximum number of tasks that are not finished.
     #[must_use]
     pub fn max_unfinished(self, max_unfinished: usize) -> Self {

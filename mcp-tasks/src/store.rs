@@ -306,8 +306,9 @@ pub trait TaskStore: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Returns an error if the content is too large, if it is larger than before and all contents together would exceed
-    /// their limit, or if the store does not respond. After [`TaskStoreError::Failed`] the task may have been replaced.
+    /// Returns an error if the content is too large, if it is larger than before and all contents together, or those of the owner,
+    /// would exceed their limit (by more than [`TaskLimits::FINAL_BYTES`] with the last write of a task), or if the store does not
+    /// respond. After [`TaskStoreError::Failed`] the task may have been replaced.
     async fn replace(&self, now: u64, id: TaskId, write: TaskWrite) -> Result<ReplaceOutcome, TaskStoreError>;
 
     /// Claims the task of the worker's tools that has been queued for the longest time, or one whose lease has expired, and

@@ -196,7 +196,7 @@ impl TaskStore for RedisTaskStore {
         let response = self.execute_idempotent(Script::ReplaceTask, |command| {
             command.arg(&name).arg(write.read).arg(next).arg(&write.content[..]).arg(flag(write.is_finished));
             command.arg(action).arg(&token).arg(&nonce);
-            command.arg(self.0.limits.max_bytes).arg(self.0.limits.max_bytes_per_owner);
+            command.arg(self.0.limits.max_bytes).arg(self.0.limits.max_bytes_per_owner).arg(TaskLimits::FINAL_BYTES);
         });
         let mut response = array(response.await)?.into_iter();
         match text(&response.next().unwrap_or(Value::Nil))? {

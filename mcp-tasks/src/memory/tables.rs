@@ -201,7 +201,9 @@ impl Tables {
         }
         let (before, version, place) = (entry.task.content.len(), entry.version.saturating_add(1), entry.place);
         let (owner, after) = (entry.task.owner, write.content.len());
-        self.check_bytes(limits, owner, before, after)?;
+        if !write.is_finished || after > before.saturating_add(TaskLimits::FINAL_BYTES) {
+            self.check_bytes(limits, owner, before, after)?;
+        }
         self.count_bytes(owner, before, after);
         if let Some(entry) = self.tasks.get_mut(&number) {
             entry.version = version;

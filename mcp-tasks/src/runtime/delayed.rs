@@ -12,7 +12,7 @@ use tokio::time::{timeout, timeout_at};
 use crate::runtime::lease::LeaseTime;
 use crate::runtime::run::Run;
 use crate::runtime::write::Backoff;
-use crate::runtime::{Shared, new_task};
+use crate::runtime::{Shared, Stage, new_task};
 use crate::{TaskId, TaskRecord, TaskStart, TaskStoreError};
 
 /// What becomes of a call whose time is over.
@@ -21,11 +21,13 @@ enum Switched {
     Task(Box<TaskRecord>),
     /// It goes on without one, as none can be stored or run now.
     Inline(Box<TaskRun>),
+    /// It never becomes one, as it is too large.
+    Never(Box<TaskRun>),
     Failed(ErrorObject),
 }
 
 /// The minimum time between two attempts to turn a call into a task.
-const MIN_RETRY: Duration = Duration::from_secs(1);
+const MIN_RETRY: Duration = Duration::from_secs(5);
 
 /// Calls the handler, and turns the call into a task if it is not done after a time. If there is no room for a task, this is tried
 /// again each time it has passed.
@@ -49,6 +51,7 @@ pub(crate) fn call(
             match switched.await {
                 Ok(Switched::Task(record)) => return new_task::created(&shared, &ctx, &record),
                 Ok(Switched::Inline(back)) => handler = back,
+                Ok(Switched::Never(back)) => return back.await,
                 Ok(Switched::Failed(error)) => return Err(error),
                 Err(_) => return Err(ErrorObject::internal_error("the task failed")),
             }
@@ -64,6 +67,9 @@ async fn switch(
     handler: Box<TaskRun>,
     sender: oneshot::Sender<Switched>,
 ) {
+    if *shared.stage.borrow() >= Stage::Draining {
+        return drop(sender.send(Switched::Inline(handler)));
+    }
     // Without a permit the request stays in flight, and counts for the limits of its transport.
     let Ok(slot) = Arc::clone(&shared.slots).try_acquire_owned() else {
         return drop(sender.send(Switched::Inline(handler)));
@@ -83,11 +89,16 @@ async fn switch(
         }
         Err(error) => {
             tracing::warn!(target: "mcp", %error, "a call cannot become a task, and goes on without one");
-            // It may have been inserted. When its lease has expired, another process may run it.
-            let is_absent = !matches!(error, TaskStoreError::Failed(_))
-                || timeout_at(asked.at + shared.settings.lease, remove(&shared, id)).await.is_ok();
-            let failed = || Switched::Failed(ErrorObject::internal_error("the store of tasks failed"));
-            return drop(sender.send(if is_absent { Switched::Inline(handler) } else { failed() }));
+            let may_exist = matches!(error, TaskStoreError::Failed(_));
+            let switched = if matches!(error, TaskStoreError::TooLarge { .. }) {
+                Switched::Never(handler)
+            } else if !may_exist || timeout_at(asked.at + shared.settings.lease, remove(&shared, id)).await.is_ok() {
+                Switched::Inline(handler)
+            } else {
+                // When its lease has expired, another process may run it.
+                Switched::Failed(ErrorObject::internal_error("the store of tasks failed"))
+            };
+            return drop(sender.send(switched));
         }
     };
     let told = Box::new(read.record.clone());

@@ -126,6 +126,19 @@ impl RunState {
         }
     }
 
+    /// Stores the result of a step.
+    pub(crate) async fn store_step(&self, key: &str, result: &RawJson) -> Result<(), WriteError> {
+        let store = |record: &mut TaskRecord, now| {
+            // A write that seemed to fail may have succeeded.
+            if record.journal().step(key) == Some(result) {
+                return Ok(Change::None);
+            }
+            record.complete_step(now, key, result.clone())?;
+            Ok(Change::Write(QueueAction::Keep))
+        };
+        self.update(store).await
+    }
+
     /// Reads the record again. Returns whether the run may go on.
     pub(crate) async fn refresh(&self) -> bool {
         let mut current = self.current.lock().await;
@@ -315,15 +328,7 @@ impl TaskPort for RunPort {
     fn complete_step(&self, key: &str, result: RawJson) -> BoxFuture<Result<(), AskError>> {
         let (state, key) = (Arc::clone(&self.0), key.to_owned());
         Box::pin(async move {
-            let stored = state.update(|record, now| {
-                // A write that seemed to fail may have succeeded.
-                if record.journal().step(&key) == Some(&result) {
-                    return Ok(Change::None);
-                }
-                record.complete_step(now, &key, result.clone())?;
-                Ok(Change::Write(QueueAction::Keep))
-            });
-            if let Err(error) = stored.await {
+            if let Err(error) = state.store_step(&key, &result).await {
                 state.reject("step", &key, error);
                 return Err(state.ended().await);
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mcp_server::tasks::{DetachedRequest, RoundJournal, TaskRun};
 use mcp_server::{Extensions, Response, Server};
-use mcp_types::{ErrorObject, Method, RequestParams, TaskStatus};
+use mcp_types::{ErrorObject, Method, RawJson, RequestParams, TaskStatus};
 use tokio::time::{sleep, timeout};
 
 use crate::runtime::lease::LeaseTime;
@@ -57,18 +57,18 @@ impl Run {
             let run = Self { state, _count: count, _metric: metric };
             if ticket.run > 1 && !read.record.call.is_restartable {
                 let why = "the process that ran the task has ended, and its tool cannot be run again";
-                return run.finish(Ending::error(ErrorObject::internal_error(why))).await;
+                return run.end(Ending::error(ErrorObject::internal_error(why))).await;
             }
             if let Some(error) = read.record.journal().refused_round() {
-                return run.finish(Ending::refused(error, &read.record.call)).await;
+                return run.end(Ending::refused(error, &read.record.call)).await;
             }
             let port = Arc::new(RunPort(Arc::clone(&run.state)));
             match start(&server, &read.record, port) {
                 Ok(handler) => {
                     drop(server);
-                    run.drive(handler).await;
+                    run.drive(handler, Vec::new()).await;
                 }
-                Err(error) => run.finish(Ending::error(error)).await,
+                Err(error) => run.end(Ending::error(error)).await,
             }
         }
     }
@@ -87,24 +87,28 @@ impl Run {
         let port = Arc::new(RunPort(Arc::clone(&state)));
         let RoundJournal { journal, .. } = handler.attach(port);
         let run = Self { state, _count: count, _metric: metric };
-        async move {
-            // Steps that tasks of the handler have completed while the record was inserted.
-            for (key, result) in journal.steps().filter(|(key, _)| !known.iter().any(|known| known == key)) {
-                let stored = run.state.update(|record, now| {
-                    record.complete_step(now, key, result.clone())?;
-                    Ok(Change::Write(QueueAction::Keep))
-                });
-                if let Err(error) = stored.await {
-                    run.state.reject("step", key, error);
-                    break;
-                }
-            }
-            run.drive(handler).await;
+        // Steps that tasks of the handler have completed while the record was inserted.
+        let new = journal.steps().filter(|(key, _)| !known.iter().any(|known| known == key));
+        let new: Vec<_> = new.map(|(key, result)| (key.to_owned(), result.clone())).collect();
+        run.drive(handler, new)
+    }
+
+    /// Ends a task whose handler is not called, for as long as this process may.
+    async fn end(&self, ending: Ending) {
+        let state = &self.state;
+        tokio::select! {
+            biased;
+            () = state.lease.keep(&state.shared, state.ticket) => {}
+            () = self.finish(ending) => {}
+            () = async {
+                state.shared.reached(Stage::Stopped).await;
+                release(&state.shared, state.ticket).await;
+            } => {}
         }
     }
 
-    /// Runs the handler until it ends, or until this process must not run it any more.
-    async fn drive(self, handler: TaskRun) {
+    /// Stores steps that are completed, and runs the handler until it ends, or until this process must not run it any more.
+    async fn drive(self, handler: TaskRun, steps: Vec<(String, RawJson)>) {
         let state = Arc::clone(&self.state);
         let id = state.ticket.id;
         let mut watch = state.shared.hub.watch(id);
@@ -116,9 +120,18 @@ impl Run {
             }
         };
         let work = async {
+            let run = async {
+                for (key, result) in &steps {
+                    if let Err(error) = state.store_step(key, result).await {
+                        state.reject("step", key, error);
+                        break;
+                    }
+                }
+                RunFuture { handler, state: &state }.await
+            };
             // The handler is dropped before its task changes.
             let end = tokio::select! {
-                end = (RunFuture { handler, state: &state }) => end,
+                end = run => end,
                 () = state.shared.reached(Stage::Stopped) => RunEnd::Stopped,
             };
             match end {

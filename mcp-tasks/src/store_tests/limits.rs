@@ -106,6 +106,12 @@ pub(super) async fn bytes_of_owners_are_limited<S: TaskStore>(make: &impl AsyncF
     assert_eq!(refusal(store, now, &of(1, 1)).await, TaskLimit::BytesPerOwner);
     let full = Err(TaskStoreError::Full { limit: TaskLimit::BytesPerOwner, max: 100 });
     assert_eq!(store.replace(now, first, write(1, "x".repeat(61))).await.map(drop), full);
+    // A task that does not fit can say so.
+    let message = || "x".repeat(60 + TaskLimits::FINAL_BYTES);
+    assert_eq!(store.replace(now, first, finish(1, message() + "x")).await.map(drop), full);
+    let last = insert(store, now, &StoredTask { owner: Some(owner(3)), ..of(3, 60) }).await;
+    replaced(&replace(store, now, last, finish(1, message())).await);
+    assert!(store.remove(now, last).await.expect("the store responds"));
     // Others have their own share, and anonymous callers that of all.
     insert(store, now, &of(2, 100)).await;
     insert(store, now, &StoredTask { owner: None, ..of(0, 700) }).await;

@@ -21,6 +21,8 @@ pub(crate) struct DyingStore {
     /// Whether tasks are inserted without a response.
     loses_insertions: Arc<AtomicBool>,
     refuses_removals: Arc<AtomicBool>,
+    /// Whether the response to the next replacement is lost.
+    loses_replacement: Arc<AtomicBool>,
     /// How long the responses take, in milliseconds.
     insertion_delay: Arc<AtomicU64>,
     claim_delay: Arc<AtomicU64>,
@@ -34,6 +36,7 @@ impl DyingStore {
             dies_at_the_end: Arc::default(),
             loses_insertions: Arc::default(),
             refuses_removals: Arc::default(),
+            loses_replacement: Arc::default(),
             insertion_delay: Arc::default(),
             claim_delay: Arc::default(),
         }
@@ -49,6 +52,10 @@ impl DyingStore {
 
     pub(crate) fn lose_insertions(&self) {
         self.loses_insertions.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn lose_replacement(&self) {
+        self.loses_replacement.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn refuse_removals(&self) {
@@ -96,7 +103,11 @@ impl TaskStore for DyingStore {
             self.die();
         }
         self.live().await;
-        self.store.replace(now, id, write).await
+        let replaced = self.store.replace(now, id, write).await;
+        if self.loses_replacement.swap(false, Ordering::Relaxed) {
+            return Err(TaskStoreError::Failed("no response".to_owned()));
+        }
+        replaced
     }
 
     async fn claim(&self, now: u64, claim: TaskClaim<'_>) -> Result<Option<ClaimedTask>, TaskStoreError> {

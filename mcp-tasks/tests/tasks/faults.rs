@@ -164,26 +164,85 @@ async fn a_task_may_end_before_it_is_told() {
     assert_eq!(notified["params"]["taskId"], json!(task));
 }
 
-/// A step that was completed while the call became a task, and does not fit, fails the task: another process would repeat it.
-#[tokio::test(start_paused = true)]
-async fn a_step_that_cannot_be_kept_fails_the_task() {
-    let store = Arc::new(MemoryTaskStore::new(TaskLimits::default().max_journal_bytes(1000)));
-    let late = DyingStore::new(&store);
-    let big = tool("big", async |ctx: RequestContext, _: NoArguments| {
+/// A tool that completes a large step in a task of its own, six seconds after its beginning, and ends after ten.
+fn large_step() -> Tool {
+    let tool = tool("big", async |ctx: RequestContext, _: NoArguments| {
         let meanwhile = ctx.clone();
         tokio::spawn(async move {
             sleep(Duration::from_secs(6)).await;
             let _ = meanwhile.once("large", async || Ok::<_, AskError>("x".repeat(2000))).await;
         });
-        sleep(Duration::from_secs(60)).await;
+        sleep(Duration::from_secs(10)).await;
         "done"
     });
-    let server = process(&late, big.task(TaskOptions::allowed().after(Duration::from_secs(5))));
+    tool.task(TaskOptions::allowed().after(Duration::from_secs(5)))
+}
+
+/// A step that was completed while the call became a task, and does not fit, fails the task: another process would repeat it.
+#[tokio::test(start_paused = true)]
+async fn a_step_that_cannot_be_kept_fails_the_task() {
+    let store = Arc::new(MemoryTaskStore::new(TaskLimits::default().max_journal_bytes(1000)));
+    let late = DyingStore::new(&store);
     late.delay_insertions(2);
+    let server = process(&late, large_step());
     let mut client = TestClient::modern(&server);
     let task = client.start("big").await;
     let state = client.until(&task, "failed").await;
     assert!(state["error"]["message"].as_str().unwrap().contains("`large`"), "{state}");
+}
+
+/// If it is not known whether such a step was stored, it is looked up.
+#[tokio::test(start_paused = true)]
+async fn a_step_of_unknown_fate_is_looked_up() {
+    let late = DyingStore::new(&Arc::new(MemoryTaskStore::default()));
+    late.delay_insertions(2);
+    late.lose_replacement();
+    let server = process(&late, large_step());
+    let mut client = TestClient::modern(&server);
+    let task = client.start("big").await;
+    assert_eq!(text(&client.until(&task, "completed").await["result"]), "done");
+}
+
+/// A shutdown does not wait for a store that stays away longer than for the lease.
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_does_not_wait_for_the_store() {
+    let (counts, store) = (Counts::default(), Arc::new(MemoryTaskStore::default()));
+    let options = || TaskOptions::required().not_restartable();
+    let first = DyingStore::new(&store);
+    let server = process(&first, tools::endless(&counts).task(options()));
+    TestClient::modern(&server).start("endless").await;
+    sleep(Duration::from_secs(1)).await;
+    first.die();
+    // The second one wants to store that the task cannot be run again.
+    let second = DyingStore::new(&store);
+    second.die_at_the_end();
+    let tasks = Tasks::with_settings(second.clone(), settings());
+    let _server = build(tasks.clone(), |builder| builder.tool(tools::endless(&counts).task(options())));
+    sleep(LEASE + Duration::from_secs(11)).await;
+    let shutdown = tasks.shutdown(Duration::from_secs(1));
+    tokio::time::timeout(2 * LEASE, shutdown).await.expect("it ends");
+    assert_eq!(counts.of("started"), 1);
+}
+
+/// After a shutdown calls stay calls.
+#[tokio::test(start_paused = true)]
+async fn no_call_becomes_a_task_after_a_shutdown() {
+    let counts = Counts::default();
+    let tasks = Tasks::with_settings(MemoryTaskStore::default(), settings());
+    let server = build(tasks.clone(), |builder| builder.tool(slow(&counts, "slow", 8)));
+    tasks.shutdown(Duration::ZERO).await;
+    let mut client = TestClient::modern(&server);
+    assert_eq!(text(&client.result("tools/call", json!({ "name": "slow" })).await), "done");
+}
+
+/// A call that is too large for a task stays a call.
+#[tokio::test(start_paused = true)]
+async fn a_large_call_never_becomes_a_task() {
+    let counts = Counts::default();
+    let store = MemoryTaskStore::new(TaskLimits::default().max_call_bytes(10));
+    let server = build(Tasks::with_settings(store, settings()), |builder| builder.tool(slow(&counts, "slow", 60)));
+    let mut client = TestClient::modern(&server);
+    assert_eq!(text(&client.result("tools/call", json!({ "name": "slow" })).await), "done");
 }
 
 /// A record that this version cannot read is left out, and keeps no client from others.

@@ -1,6 +1,6 @@
 
 -- ARGV: the id, the version that was read, the next one, the content, whether it is finished, what happens to the queue, the token
--- of the ticket ('' without one), a nonce, the limits of bytes in total and per owner.
+-- of the ticket ('' without one), a nonce, the limits of bytes in total and per owner, and by how many a final write may exceed them.
 local id, read, next_version, content, finished = ARGV[2], ARGV[3], ARGV[4], ARGV[5], ARGV[6] == '1'
 local action, token, nonce = ARGV[7], ARGV[8], ARGV[9]
 local task = read_index(id)
@@ -24,7 +24,7 @@ if known[1] ~= read or task.finished then
 end
 local more = #content - task.bytes
 local limit = exceeded(task.owner, more, ARGV[10], ARGV[11])
-if limit then
+if limit and not (finished and more <= tonumber(ARGV[12])) then
   return { 'full', limit }
 end
 
