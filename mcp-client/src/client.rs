@@ -177,7 +177,7 @@ impl Client {
     ///
     /// The list is of tasks that any client of the user has created. A server has it if it declares the capability `tasks.list`;
     /// others reject the request. Later revisions have no list: the request fails with
-    /// [`CommandError::NotInRevision`](crate::CommandError::NotInRevision), and is not sent.
+    /// [`CommandError::NotInRevision`], and is not sent.
     ///
     /// # Examples
     ///

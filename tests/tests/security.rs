@@ -61,7 +61,11 @@ const SETTINGS: [Settings; 26] = [
     all("MemoryHandleLimits", "mcp-server/src/handles/memory.rs", &[]),
     all("TaskLimits", "mcp-tasks/src/limits.rs", &[]),
     all("TaskSettings", "mcp-tasks/src/runtime/settings.rs", &["lease", "poll_interval", "unix_clock"]),
-    all("RedisOptions", "mcp-redis/src/options.rs", &["command_timeout", "prefix"]),
+    all(
+        "RedisOptions",
+        "mcp-redis/src/options.rs",
+        &["client_certificate", "command_timeout", "prefix", "root_certificates"],
+    ),
     all("ServeOptions", "mcp-transport-stdio/src/server/options.rs", &["network", "shared_pipe"]),
     all("ListLimits", "mcp-client/src/list/limits.rs", &[]),
     all("FollowLimits", "mcp-client/src/tasks/limits.rs", &[]),
