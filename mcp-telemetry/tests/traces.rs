@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "what helps a test may fail like one")]
 
 use std::collections::HashSet;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use mcp_client::{Client, MemoryTransport};
@@ -15,6 +15,7 @@ use mcp_types::{LoggingLevel, Revision, SubscriptionFilter};
 use opentelemetry::baggage::BaggageExt as _;
 use opentelemetry::trace::{SpanId, SpanKind, TraceContextExt as _, TracerProvider as _};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider, SpanData};
+use tokio::sync::Notify;
 use tracing::{Instrument as _, Span};
 use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -246,6 +247,52 @@ async fn the_run_of_a_task_is_a_child_of_the_call() {
         let is_parent = |span: &&&SpanData| span.span_context.span_id() == work[0].parent_span_id;
         let run = received.iter().find(is_parent).expect("the span of the handler is in that of the run");
         assert!(!run.attributes.iter().any(|attribute| attribute.key.as_str() == "jsonrpc.request.id"));
+    }
+}
+
+/// The state of a task that is sent to a client has a span, which is the parent of the client's.
+// covers: S4.102
+#[tokio::test]
+async fn notifications_of_tasks_have_a_parent() {
+    for (revision, name) in
+        [(Revision::LATEST_LEGACY, "notifications/tasks/status"), (Revision::LATEST, "notifications/tasks")]
+    {
+        let spans = with_spans(async || {
+            let listening = Arc::new(Notify::new());
+            let listened = Arc::clone(&listening);
+            let work = tool("work", move |_: RequestContext, _: NoArguments| {
+                let listened = Arc::clone(&listened);
+                async move {
+                    if revision == Revision::LATEST {
+                        listened.notified().await;
+                    }
+                    "done"
+                }
+            });
+            let options = TaskOptions::required().poll_interval(Duration::from_millis(10));
+            let server = Server::builder("farm", "1.0").tool(work.task(options)).trace_parent(set_parent);
+            let server = server.on_subscription(move |_| listening.notify_one());
+            let server = server.trace_context(current_trace_context).tasks(Tasks::new(MemoryTaskStore::default()));
+            let client = Client::builder("test", "1.0").revisions([revision]).trace_parent(set_parent);
+            let client = client.connect(MemoryTransport::new(server.build().unwrap())).await.unwrap();
+            client.list_tools(None).await.unwrap();
+            assert_eq!(client.call_tool("work").await.unwrap().to_text(), "done");
+            client.close().await;
+        })
+        .await;
+        let of = |kind: SpanKind, name: &'static str| {
+            spans.iter().filter(move |span| span.span_kind == kind && span.name == name).collect::<Vec<_>>()
+        };
+        let (sent, received) = (of(SpanKind::Client, name), of(SpanKind::Server, name));
+        assert!(!received.is_empty(), "{revision}: {spans:#?}");
+        for received in received {
+            let parent = received.parent_span_id;
+            assert!(sent.iter().any(|sent| sent.span_context.span_id() == parent), "{revision}: {spans:#?}");
+        }
+        if revision == Revision::LATEST {
+            let stream = of(SpanKind::Server, "subscriptions/listen")[0].span_context.span_id();
+            assert!(sent.iter().all(|sent| sent.parent_span_id == stream), "{spans:#?}");
+        }
     }
 }
 

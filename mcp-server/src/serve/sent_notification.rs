@@ -1,6 +1,8 @@
 //! Notifications to clients, as traces see them.
 
 use mcp_kernel::Change;
+#[cfg(feature = "mrtr")]
+use mcp_kernel::RequestKey;
 use mcp_types::meta::TraceContext;
 use mcp_types::{LoggingMessageNotificationParams, Method, NotificationMeta, RawObject, Revision};
 use tracing::Span;
@@ -37,6 +39,15 @@ impl SentNotification {
         let server = connection.server().filter(is_traced)?;
         let revision = connection.lock().kernel.negotiated()?;
         Self::start(&server, connection, method, Some(revision))
+    }
+
+    /// Begins the span of a notification on a listen stream, in the span of that stream.
+    #[cfg(feature = "mrtr")]
+    pub(crate) fn start_on_stream(connection: &Shared, stream: RequestKey, method: &Method) -> Option<Self> {
+        let server = connection.server().filter(is_traced)?;
+        let stream = connection.lock().listen_streams.get(stream)?;
+        let _stream = stream.span.get().map(Span::enter);
+        Self::start(&server, connection, method, Some(stream.scope.revision()))
     }
 
     /// Returns parameters with the trace context.

@@ -6,6 +6,7 @@ use mcp_types::tasks::TaskNotificationParams;
 use mcp_types::{Method, RawObject, SubscriptionFilter};
 
 use crate::connection::handle::{ConnectionHandle, WeakConnectionHandle};
+use crate::serve::sent_notification::SentNotification;
 use crate::server::Server;
 
 /// A listen stream on which a client gets the changes of tasks, until it ends.
@@ -25,11 +26,15 @@ impl TaskListener {
     pub fn notify(&self, task: &TaskNotificationParams) -> bool {
         let Some(connection) = self.connection.upgrade() else { return false };
         // Plain data can always be serialized.
-        let Ok(params) = RawObject::new(task) else { return true };
+        let Ok(mut params) = RawObject::new(task) else { return true };
         let shared = &connection.0;
-        let sent = shared.lock().kernel.notify_listener(self.stream, &Method::NOTIFICATIONS_TASKS, &params);
+        let sent = SentNotification::start_on_stream(shared, self.stream, &Method::NOTIFICATIONS_TASKS);
+        if let Some(traced) = sent.as_ref().and_then(|sent| sent.add_trace_to(&params)) {
+            params = traced;
+        }
+        let delivery = shared.lock().kernel.notify_listener(self.stream, &Method::NOTIFICATIONS_TASKS, &params);
         shared.wake(None);
-        matches!(sent, Ok(Delivery::Queued))
+        matches!(delivery, Ok(Delivery::Queued))
     }
 
     /// Returns whether both are the same stream.
