@@ -187,6 +187,7 @@ impl Follower {
             Err(error) if may_succeed_later(&error) && self.failures < self.limits.max_failures => {
                 let longest = INITIAL_DELAY.saturating_mul(1 << self.failures.min(16)).min(MAX_DELAY);
                 self.failures += 1;
+                tracing::debug!(target: "mcp", %error, failures = self.failures, "a request for a task has failed");
                 let shared = &self.requests.client.shared;
                 self.budget.run(shared, Sleep::new(shared, jittered(longest))).await?;
             }
