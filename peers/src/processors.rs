@@ -16,10 +16,32 @@ pub fn pinned(processor: &'static str) -> impl Iterator<Item = &'static str> {
 /// Keeps this process off the processor of the servers; returns whether that was possible.
 #[must_use]
 pub fn pin_driver() -> bool {
-    let id = std::process::id().to_string();
+    can_pin() && keep(std::process::id(), DRIVER)
+}
+
+/// Has this process and others share one processor while `work` runs, and tells it whether that was possible.
+///
+/// Where only one of them runs at a time, the scheduler is free to wake each on the processor of the other one or on an
+/// idle one, which takes several times as long: it would be its choice that is measured.
+pub fn sharing<T>(others: impl IntoIterator<Item = u32>, work: impl FnOnce(bool) -> T) -> T {
+    let ids: Vec<u32> = others.into_iter().chain([std::process::id()]).collect();
+    let all = std::fs::read_to_string("/sys/devices/system/cpu/online").ok().filter(|_| can_pin());
+    let is_shared = all.is_some() && ids.iter().all(|id| keep(*id, SERVER));
+    let result = work(is_shared);
+    if let Some(all) = all {
+        for id in ids {
+            // A process that has ended needs none.
+            let _ = keep(id, all.trim());
+        }
+    }
+    result
+}
+
+/// Keeps all threads of a process on these processors; returns whether that was possible.
+fn keep(id: u32, processors: &str) -> bool {
     let mut command = Command::new("taskset");
-    command.args(["-p", "-c", DRIVER, &id]).stdout(Stdio::null()).stderr(Stdio::null());
-    can_pin() && command.status().is_ok_and(|status| status.success())
+    command.args(["-a", "-p", "-c", processors, &id.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 /// Whether there are two processors, and a way to choose.

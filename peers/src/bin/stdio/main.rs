@@ -13,7 +13,7 @@ use peers::footprint::Footprint;
 use peers::records::{self, Unit};
 use peers::statistics::{fastest, median};
 use peers::table::{Table, known, micros};
-use peers::{usage, versions};
+use peers::{processors, usage, versions};
 
 use crate::dialect::Dialect;
 use crate::process::Process;
@@ -54,8 +54,12 @@ fn run() -> Result<(), String> {
     let starts = start_ups(&rows)?;
     let mut processes = rows.iter().map(Row::process).collect::<Result<Vec<_>, _>>()?;
     let mut aims = Aims::default();
-    let tallies = rounds::ping_pong(&mut processes)?;
+    let ids: Vec<u32> = processes.iter().map(Process::id).collect();
+    let (tallies, is_shared) =
+        processors::sharing(ids, |is_shared| (rounds::ping_pong(&mut processes), is_shared));
+    let tallies = tallies?;
     println!("{}", ping_pong(&rows, &tallies));
+    println!("{}\n", if is_shared { "the driver and the servers on one processor" } else { "NOT PINNED" });
     speeds(&rows, &tallies, "one call at a time", 0.9, &mut aims);
     let tallies = rounds::pipelined(&mut processes)?;
     println!("{}", pipelined(&rows, &tallies));
