@@ -2,7 +2,6 @@
 
 pub(crate) mod closed_set;
 pub(crate) mod constant;
-mod erased;
 pub(crate) mod object;
 mod one_or_many;
 pub(crate) mod open_set;

@@ -1,27 +1,30 @@
 //! Deserializes internally tagged unions.
 //!
 //! Serde's own implementation buffers the whole object before it looks at the tag. Peers usually write the tag first, so
-//! here the variant is selected at once and deserialized from the input; only members in front of the tag are buffered.
+//! here the variant is selected at once and deserialized from the input. An object whose tag follows later is buffered as
+//! text, and read again with the tag in front.
 
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::value::{MapAccessDeserializer, StringDeserializer};
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{DeserializeOwned, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
-use super::erased;
-use crate::RawJson;
 use crate::codec::object::{NameVisitor, in_member};
+use crate::{JsonObject, OrderedMap, RawJson};
 
 /// A union whose variant is selected by a string member, the tag.
-pub(crate) trait Tagged: Sized {
+pub(crate) trait Tagged: DeserializeOwned {
     /// The name of the member with the tag.
     const TAG: &'static str;
     /// The tags of the known variants.
     const KNOWN: &'static [&'static str];
 
-    /// Deserializes the variant from the other members; for an unknown tag, `rest` includes the tag.
+    /// Deserializes the variant of a known tag from the other members.
     fn read<'de, D: Deserializer<'de>>(tag: &str, rest: D) -> Result<Self, D::Error>;
+
+    /// Creates the variant for unknown tags from all members.
+    fn unknown(members: JsonObject) -> Self;
 }
 
 /// Implements [`Tagged`], `Deserialize` and `From` of each held type for a union with an `Unknown` variant.
@@ -34,8 +37,12 @@ macro_rules! tagged_union {
             fn read<'de, D: serde::Deserializer<'de>>(tag: &str, rest: D) -> Result<Self, D::Error> {
                 match tag {
                     $($value => <$held as serde::Deserialize>::deserialize(rest).map(Self::$variant),)*
-                    _ => serde::Deserialize::deserialize(rest).map(Self::Unknown),
+                    _ => Err(serde::de::Error::unknown_variant(tag, Self::KNOWN)),
                 }
+            }
+
+            fn unknown(members: $crate::JsonObject) -> Self {
+                Self::Unknown(members)
             }
         }
 
@@ -66,28 +73,42 @@ impl<'de, U: Tagged> Visitor<'de> for UnionVisitor<U> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<U, A::Error> {
-        let mut before = Vec::new();
-        loop {
-            match members.next_key_seed(KeySeed { tag: U::TAG })? {
-                Some(Key::Tag) => break,
-                Some(Key::Other(name)) => before.push((name, members.next_value::<RawJson>()?)),
-                None => return Err(A::Error::missing_field(U::TAG)),
-            }
-        }
-        let tag = members
-            .next_value_seed(TagSeed { known: U::KNOWN })
-            .map_err(|fault| A::Error::custom(in_member(U::TAG, &fault.to_string())))?;
-        let tag = match tag {
-            Tag::Known(tag) => tag.into(),
-            Tag::Unknown(tag) => {
-                let value = RawJson::new(&tag).map_err(A::Error::custom)?;
-                before.push((U::TAG.to_owned(), value));
-                std::borrow::Cow::Owned(tag)
-            }
+        let first = match members.next_key_seed(KeySeed { tag: U::TAG })? {
+            Some(Key::Tag) => match members.next_value_seed(TagSeed { known: U::KNOWN }).map_err(in_tag::<U, _>)? {
+                Tag::Known(tag) => {
+                    return U::read(tag, MapAccessDeserializer::new(Rest { tag: U::TAG, members }));
+                }
+                Tag::Unknown(tag) => (U::TAG.to_owned(), RawJson::new(&tag).map_err(A::Error::custom)?),
+            },
+            Some(Key::Other(name)) => (name, members.next_value()?),
+            None => return Err(A::Error::missing_field(U::TAG)),
         };
-        let rest = Rest { tag: U::TAG, before: before.into_iter(), value: None, members };
-        U::read(&tag, MapAccessDeserializer::new(rest))
+        let mut all = vec![first];
+        while let Some(member) = members.next_entry()? {
+            all.push(member);
+        }
+        from_members(all).map_err(A::Error::custom)
     }
+}
+
+/// Reads a union whose tag is unknown, or is not the first member.
+fn from_members<U: Tagged>(mut members: Vec<(String, RawJson)>) -> Result<U, serde_json::Error> {
+    let Some(place) = members.iter().position(|(name, _)| name == U::TAG) else {
+        return Err(serde_json::Error::missing_field(U::TAG));
+    };
+    let mut tag = serde_json::Deserializer::from_str(members[place].1.as_str());
+    let tag = TagSeed { known: U::KNOWN }.deserialize(&mut tag).map_err(in_tag::<U, _>)?;
+    let is_known = matches!(tag, Tag::Known(_));
+    if is_known {
+        members[..=place].rotate_right(1);
+    }
+    let members = OrderedMap::unique(members).map_err(serde_json::Error::custom)?;
+    if is_known { serde_json::from_str(&serde_json::to_string(&members)?) } else { Ok(U::unknown(members)) }
+}
+
+/// Says that an error occurred in the tag.
+fn in_tag<U: Tagged, E: Error>(fault: E) -> E {
+    E::custom(in_member(U::TAG, &fault.to_string()))
 }
 
 enum Key {
@@ -139,11 +160,9 @@ impl Visitor<'_> for TagSeed {
     }
 }
 
-/// The buffered members from in front of the tag, then those that remain in the input.
+/// The members that follow the tag.
 struct Rest<A> {
     tag: &'static str,
-    before: std::vec::IntoIter<(String, RawJson)>,
-    value: Option<RawJson>,
     members: A,
 }
 
@@ -151,24 +170,15 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Rest<A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
-        match self.before.next() {
-            Some((name, value)) => {
-                self.value = Some(value);
-                seed.deserialize(StringDeserializer::new(name)).map(Some)
-            }
-            None => self.members.next_key_seed(RejectTag { tag: self.tag, inner: seed }),
-        }
+        self.members.next_key_seed(RejectTag { tag: self.tag, inner: seed })
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
-        match self.value.take() {
-            Some(value) => erased::read(&value, seed),
-            None => self.members.next_value_seed(seed),
-        }
+        self.members.next_value_seed(seed)
     }
 
     fn size_hint(&self) -> Option<usize> {
-        self.members.size_hint().map(|more| more + self.before.len())
+        self.members.size_hint()
     }
 }
 
@@ -259,12 +269,13 @@ mod tests {
     }
 
     #[test]
-    fn there_is_one_tag() {
+    fn there_is_one_tag_and_one_member_of_each_name() {
         for text in [
             r#"{"type":"text","text":"a","type":"text"}"#,
             r#"{"type":"text","text":"a","\u0074ype":"image"}"#,
             r#"{"type":"chart","type":"text"}"#,
             r#"{"text":"a","type":"chart","type":"text"}"#,
+            r#"{"text":"a","type":"text","text":"b"}"#,
         ] {
             assert!(read(text).unwrap_err().contains("duplicate"), "{text}");
         }
@@ -274,7 +285,9 @@ mod tests {
     fn faults_name_the_member() {
         assert!(read(r#"{"text":"hi"}"#).unwrap_err().starts_with("missing field `type`"));
         assert!(read(r#"{"type":7}"#).unwrap_err().starts_with("`type`: invalid type: integer `7`, expected a string"));
+        assert!(read(r#"{"a":1,"type":7}"#).unwrap_err().starts_with("`type`: invalid type: integer `7`"));
         assert!(read(r#"{"type":"text"}"#).unwrap_err().starts_with("missing field `text`"));
+        assert!(read(r#"{"text":7,"type":"text"}"#).unwrap_err().starts_with("`text`: invalid type: integer `7`"));
         assert!(read("[]").unwrap_err().contains("expected an object with a `type`"));
     }
 }
