@@ -16,6 +16,10 @@ const BEFORE: usize = 200;
 /// How many calls are counted.
 const COUNTED: usize = 500;
 
+/// How many calls with an access token are counted: to collect entropy at the start takes cryptography a different number
+/// of instructions each time.
+const COUNTED_WITH_TOKEN: usize = 8000;
+
 /// What a call takes in a server, with so many tools; what is not known was not counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Count {
@@ -43,8 +47,9 @@ impl Count {
             allocations: None,
         };
         if server.supports(kind) {
-            let [all, copying, allocating] = per_call(|calls| profile(server, kind, tools, calls))?;
-            let [allocations] = per_call(|calls| allocations(server, kind, tools, calls))?;
+            let counted = if kind == Kind::Token { COUNTED_WITH_TOKEN } else { COUNTED };
+            let [all, copying, allocating] = per_call(counted, |calls| profile(server, kind, tools, calls))?;
+            let [allocations] = per_call(COUNTED, |calls| allocations(server, kind, tools, calls))?;
             count.instructions = Some(all);
             // Where there are no names of functions, there is nothing to see.
             count.copying = Some(copying).filter(|count| *count > 0.0);
@@ -55,9 +60,12 @@ impl Count {
     }
 }
 
-fn per_call<const N: usize>(run: impl Fn(usize) -> Result<[u64; N], String>) -> Result<[f64; N], String> {
-    let (once, more) = (run(BEFORE)?, run(BEFORE + COUNTED)?);
-    Ok(std::array::from_fn(|index| (more[index] as f64 - once[index] as f64) / COUNTED as f64))
+fn per_call<const N: usize>(
+    counted: usize,
+    run: impl Fn(usize) -> Result<[u64; N], String>,
+) -> Result<[f64; N], String> {
+    let (once, more) = (run(BEFORE)?, run(BEFORE + counted)?);
+    Ok(std::array::from_fn(|index| (more[index] as f64 - once[index] as f64) / counted as f64))
 }
 
 /// Counts all instructions of a run, those that copy and those of the allocator.
